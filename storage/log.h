@@ -1,0 +1,207 @@
+/// One partition's log: a list of segments, the last of them active, and the offsets that bound it.
+///
+///     log start offset ≤ last stable offset ≤ high watermark ≤ log end offset
+///
+/// Alone on one machine the high watermark is the log end offset after each append.
+/// Source: append-and-read, log-directory. Files: docs/storage-format.md.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/published.h"
+#include "base/topic_partition.h"
+#include "base/uuid.h"
+#include "io/file_system.h"
+#include "record/validation.h"
+#include "storage/log_config.h"
+#include "storage/options.h"
+
+namespace tidemark::storage {
+
+class Segment;
+class LogDirectory;
+/// Oldest first; never empty while the log is open.
+using SegmentList = std::vector<std::shared_ptr<Segment>>;
+
+using record::Origin;        // client, coordinator, replication, raft_leader
+using record::RecordError;   // index in the batch, message
+
+enum class Isolation : std::uint8_t { read_uncommitted, read_committed, log_end };
+
+struct AppendOptions {
+    Origin origin = Origin::client;
+    LeaderEpoch leader_epoch = 0;
+    /// Transactional client appends without an open transaction need this set by whoever asked the coordinator (KIP-890).
+    bool transaction_verified = true;
+    /// Filled when records were refused one by one (INVALID_RECORD, INVALID_TIMESTAMP): what the answer lists.
+    std::vector<RecordError>* rejected = nullptr;
+};
+
+struct AppendInfo {
+    Offset first_offset{};                          ///< of the original append when duplicate
+    Offset last_offset{};
+    std::optional<Timestamp> log_append_time;       ///< LogAppendTime topics; of a duplicate: its batch's timestamp
+    Timestamp max_timestamp = no_timestamp;
+    Offset log_start_offset{};
+    bool duplicate = false;
+    std::int32_t records = 0;
+    std::int64_t bytes = 0;
+};
+
+struct ReadOptions {
+    Offset from{};
+    std::int64_t bytes_max = 1 << 20;
+    bool first_batch_whole = true;                  ///< the first batch in any case, however large
+    Isolation isolation = Isolation::read_uncommitted;
+};
+
+struct AbortedTransaction {
+    ProducerId producer_id = no_producer_id;
+    Offset first_offset{};
+    Offset last_offset{};
+    Offset last_stable_offset{};
+    friend bool operator==(const AbortedTransaction&, const AbortedTransaction&) = default;
+};
+
+/// A piece of one segment's file, from a batch boundary on, possibly cut inside its last batch. Empty: bytes is 0 and
+/// file may be null. Holding it keeps the file open, also when the segment is deleted meanwhile.
+struct LogSlice {
+    std::shared_ptr<const io::File> file;
+    FilePosition position{};
+    std::int64_t bytes = 0;
+    std::shared_ptr<const Segment> segment;         ///< D26 asks it whether it was deleted, and when
+    Offset high_watermark{}, last_stable_offset{}, log_start_offset{}, log_end_offset{};
+    std::vector<AbortedTransaction> aborted;        ///< read_committed only
+};
+
+struct FoundOffset {
+    Timestamp timestamp = no_timestamp;
+    Offset offset{};
+    LeaderEpoch leader_epoch = no_leader_epoch;
+};
+
+struct EpochEnd {
+    LeaderEpoch epoch = no_leader_epoch;
+    Offset end_offset{-1};
+};
+
+/// One producer as DescribeProducers shows it.
+struct ProducerSummary {
+    ProducerId producer_id = no_producer_id;
+    ProducerEpoch epoch = -1;
+    Sequence last_sequence = -1;
+    Timestamp last_timestamp = no_timestamp;
+    std::int32_t coordinator_epoch = -1;
+    std::optional<Offset> current_transaction_first_offset;
+};
+
+/// The last thing an active producer wrote: what the cleaner must keep, empty if need be (cleaner 7.1).
+struct LastProducerRecord {
+    std::optional<Offset> last_data_offset;
+    ProducerEpoch epoch = -1;
+};
+
+/// Numbers for metrics and tools, taken at one moment.
+struct LogStats {
+    Offset log_start_offset{}, high_watermark{}, last_stable_offset{}, log_end_offset{}, recovery_point{};
+    std::int64_t bytes = 0;
+    std::size_t segments = 0;
+    std::int64_t producers = 0;
+    std::uint64_t appended_bytes = 0, appended_records = 0, appended_batches = 0;   ///< since opened
+    std::optional<Timestamp> oldest_timestamp, newest_timestamp;                    ///< by segments' largest timestamps
+};
+
+/// Told after the fact, outside the append lock, on the thread that did it. Must not block.
+class LogObserver {
+public:
+    virtual ~LogObserver() = default;
+    virtual void end_offset_moved(const TopicPartition&) = 0;       ///< appended, or a marker moved the last stable offset
+    virtual void start_offset_moved(const TopicPartition&) = 0;
+    virtual void log_gone(const TopicPartition&) = 0;               ///< deleted or its directory failed
+};
+
+/// Life:    made by LogManager only. close() or remove() ends it; readers that still hold slices keep their files.
+/// Threads: all public members from any thread. append(), roll, truncate, replace and delete take the append lock; reads
+///          take the published segment list. Nothing holds the lock across a sync.
+/// Errors:  Errc::storage_offline after its directory failed; Errc::not_found after it was closed or removed.
+class Log {
+public:
+    virtual ~Log();
+
+    const TopicPartition& partition() const { return partition_; }
+    Uuid topic_id() const;
+    std::shared_ptr<const LogConfig> config() const;
+    void set_config(std::shared_ptr<const LogConfig>);
+    io::Path directory() const;                   ///< of this partition
+    LogDirectory& log_dir() const;
+
+    Offset log_start_offset() const;
+    Offset high_watermark() const;
+    Offset last_stable_offset() const;
+    Offset log_end_offset() const;
+    LeaderEpoch latest_epoch() const;             ///< of the leader epoch history; -1 when it is empty
+
+    /// Validates and appends one partition's record set, which is changed in place (offsets, leader epoch, timestamps).
+    /// Nothing is written on an error. The bytes are in the page cache when this returns; when_durable() waits for more.
+    Result<AppendInfo> append(MutableBytes records, const AppendOptions&);
+
+    /// Calls `done` once everything below `end` is on disk: log file, new segments and directory entries (D10), from the
+    /// directory's sync thread, or at once on this thread when it is already. One sync serves all who wait (group commit).
+    void when_durable(Offset end, std::function<void(Result<>)> done);
+
+    /// Errc::offset_out_of_range below the log start or above the end; at or above the isolation's bound: empty.
+    Result<LogSlice> read(const ReadOptions&) const;
+    /// Bytes from `from` up to the isolation's bound, at most `bytes_max`: what a waiting fetch counts. Cheap.
+    Result<std::int64_t> available(Offset from, std::int64_t bytes_max, Isolation) const;
+
+    /// First visible record whose timestamp ≥ t (ListOffsets ≥ 0; D24).
+    Result<std::optional<FoundOffset>> offset_for_time(Timestamp, Isolation) const;
+    /// ListOffsets -3.
+    Result<std::optional<FoundOffset>> offset_of_max_timestamp(Isolation) const;
+    /// -1 and -2 with their leader epochs.
+    FoundOffset latest_offset(Isolation) const;
+    FoundOffset earliest_offset() const;
+    /// OffsetForLeaderEpoch: the largest known epoch ≤ `epoch` and where it ends.
+    EpochEnd end_of_epoch(LeaderEpoch epoch) const;
+    /// Becoming leader: later appends carry `epoch` (metadata-log 7.1).
+    Result<> assign_epoch(LeaderEpoch epoch);
+
+    /// DeleteRecords: raises the log start. Nothing: up to the high watermark. Returns the log start after it.
+    Result<Offset> delete_records_before(std::optional<Offset>);
+
+    std::vector<ProducerSummary> producers() const;
+
+    // --- for cleaner and retention ---------------------------------------------------------------------------------
+
+    std::shared_ptr<const SegmentList> segments() const;
+    std::unordered_map<ProducerId, LastProducerRecord> last_producer_records() const;
+    std::vector<AbortedTransaction> aborted_between(Offset from, Offset to) const;
+    /// Rolls a non-empty active segment now (D1, retention of the active segment).
+    Result<> roll();
+    /// Deletes the `count` oldest segments; when those are all, the active one is rolled first. The log start moves
+    /// before the files do. Files become `.deleted` and go after file.delete.delay.ms; a sync of the directory follows (D17).
+    Result<> delete_oldest_segments(std::size_t count, std::string_view reason);
+    /// Swaps `cleaned` (files `.cleaned`, flushed) in for `replaced`, step by step as log-directory 6, D17.
+    Result<> replace_segments(SegmentList cleaned, const SegmentList& replaced);
+
+    Result<> truncate_to(Offset);
+    Result<> truncate_fully_and_start_at(Offset);
+    /// Syncs everything below the end (or the active segment's base), moves the recovery point.
+    Result<> flush(bool with_active_segment = true);
+
+    LogStats stats() const;
+
+protected:
+    explicit Log(TopicPartition partition) : partition_(std::move(partition)) {}
+
+private:
+    const TopicPartition partition_;
+};
+
+}  // namespace tidemark::storage
