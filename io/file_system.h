@@ -17,8 +17,14 @@ namespace tidemark::io {
 /// Paths are text, '/' between the parts; join() puts them together.
 using Path = std::string;
 Path join(std::string_view directory, std::string_view name);
+/// The last part: "b" of "/a/b", of "/a/b/" and of "b"; empty for "/".
 std::string_view name_of(std::string_view path);
+/// What sync_directory() takes after a name changed: "/a" of "/a/b", "/" of "/a", "." of "a".
 std::string_view parent_of(std::string_view path);
+
+/// The Error for what the system said (an errno): not_found (ENOENT, ENOTDIR), already_exists, no_space (ENOSPC, EDQUOT),
+/// io for all else. `what` says which call on which file.
+Error system_error(int error_number, std::string what);
 
 /// An open regular file. All positions are absolute, nothing has a cursor.
 ///
@@ -86,15 +92,18 @@ public:
     virtual Result<std::optional<FileStatus>> status(const Path&) const = 0;
     /// Sorted by name, without "." and "..".
     virtual Result<std::vector<DirectoryEntry>> list(const Path& directory) const = 0;
-    /// One level; no error when it is there.
+    /// One level; no error when it is there. Errc::already_exists when a file has the name.
     virtual Result<> create_directory(const Path&) = 0;
-    /// Replaces `to` atomically when it is a file. Errc::not_found when `from` is missing.
+    /// Files and directories. Replaces `to` atomically when it is a file, or an empty directory that a directory replaces.
+    /// Errc::not_found when `from` is missing.
     virtual Result<> rename(const Path& from, const Path& to) = 0;
-    /// Errc::not_found when it is missing.
+    /// Errc::not_found when it is missing; Errc::io with std::errc::is_a_directory when it is a directory.
     virtual Result<> remove(const Path& file) = 0;
-    /// The directory must be empty.
+    /// The directory must be empty, else Errc::io with std::errc::directory_not_empty.
     virtual Result<> remove_directory(const Path&) = 0;
+    /// The names that the directory holds now are on disk when this returns. As with File::sync(): never repeat a failed one.
     virtual Result<> sync_directory(const Path&) = 0;
+    /// Files and directories.
     virtual Result<> set_modified(const Path&, Timestamp) = 0;
     /// Takes the exclusive lock on `file`, creating it. Errc::locked when another process (or Lock) holds it. After the
     /// lock is taken, fstat is compared with stat: a lock on a file that somebody replaced is none.
@@ -112,7 +121,8 @@ Result<> create_directories(FileSystem&, const Path& path);
 Result<std::vector<std::byte>> read_whole(FileSystem&, const Path&, std::int64_t bytes_max = 1 << 30);
 /// `<path>.tmp` written and synced, renamed over `path`, the directory synced: after a crash the old or the new content.
 Result<> replace_content(FileSystem&, const Path&, Bytes content);
-/// A directory with all that is in it. What is missing already is no error.
+/// A directory with all that is in it, or a file. What is missing already is no error; a symbolic link goes, what it points
+/// to stays. Syncs nothing.
 Result<> remove_all(FileSystem&, const Path& directory);
 
 }  // namespace tidemark::io
