@@ -21,10 +21,10 @@
 #include "record/validation.h"
 #include "storage/log_config.h"
 #include "storage/options.h"
+#include "storage/segment.h"
 
 namespace tidemark::storage {
 
-class Segment;
 class LogDirectory;
 /// Oldest first; never empty while the log is open.
 using SegmentList = std::vector<std::shared_ptr<Segment>>;
@@ -59,14 +59,6 @@ struct ReadOptions {
     std::int64_t bytes_max = 1 << 20;
     bool first_batch_whole = true;                  ///< the first batch in any case, however large
     Isolation isolation = Isolation::read_uncommitted;
-};
-
-struct AbortedTransaction {
-    ProducerId producer_id = no_producer_id;
-    Offset first_offset{};
-    Offset last_offset{};
-    Offset last_stable_offset{};
-    friend bool operator==(const AbortedTransaction&, const AbortedTransaction&) = default;
 };
 
 /// A piece of one segment's file, from a batch boundary on, possibly cut inside its last batch. Empty: bytes is 0 and
@@ -126,15 +118,18 @@ public:
     virtual void log_gone(const TopicPartition&) = 0;               ///< deleted or its directory failed
 };
 
-/// Life:    made by LogManager only. close() or remove() ends it; readers that still hold slices keep their files.
+/// Life:    made by open_log() (storage/recovery.h), for a partition by LogManager, which also closes or removes it; readers
+///          that still hold slices keep their files.
 /// Threads: all public members from any thread. append(), roll, truncate, replace and delete take the append lock; reads
 ///          take the published segment list. Nothing holds the lock across a sync.
 /// Errors:  Errc::storage_offline after its directory failed; Errc::not_found after it was closed or removed.
-class Log {
+class Log final : public std::enable_shared_from_this<Log> {
 public:
-    virtual ~Log();
+    struct State;                                 // storage/log_state.h
+    explicit Log(std::unique_ptr<State>);
+    ~Log();
 
-    const TopicPartition& partition() const { return partition_; }
+    const TopicPartition& partition() const;
     Uuid topic_id() const;
     std::shared_ptr<const LogConfig> config() const;
     void set_config(std::shared_ptr<const LogConfig>);
@@ -187,7 +182,13 @@ public:
     /// Deletes the `count` oldest segments; when those are all, the active one is rolled first. The log start moves
     /// before the files do. Files become `.deleted` and go after file.delete.delay.ms; a sync of the directory follows (D17).
     Result<> delete_oldest_segments(std::size_t count, std::string_view reason);
-    /// Swaps `cleaned` (files `.cleaned`, flushed) in for `replaced`, step by step as log-directory 6, D17.
+    /// An empty `.cleaned` segment at `base`, for the cleaner to fill: append(), append_aborted(), finish_cleaned(). Stale
+    /// files of that name are removed first. Takes no lock.
+    Result<std::shared_ptr<Segment>> create_cleaned_segment(Offset base) const;
+    /// Removes the files of one that will not be used.
+    void discard_cleaned_segment(const std::shared_ptr<Segment>&) const;
+    /// Swaps `cleaned` (files `.cleaned`, finish_cleaned() done) in for `replaced`, step by step as log-directory 6, D17.
+    /// Old segments that are gone meanwhile are passed over. `cleaned` is never empty.
     Result<> replace_segments(SegmentList cleaned, const SegmentList& replaced);
 
     Result<> truncate_to(Offset);
@@ -197,11 +198,24 @@ public:
 
     LogStats stats() const;
 
-protected:
-    explicit Log(TopicPartition partition) : partition_(std::move(partition)) {}
+    // --- a follower's and a test's -----------------------------------------------------------------------------------
+
+    /// Clamped to [log start, log end]. From the first call on the high watermark no longer follows the end by itself.
+    void set_high_watermark(Offset);
+    /// Drops producers without open transaction that wrote nothing for producer.id.expiration.ms.
+    void expire_producers(Timestamp now);
+    /// Writes a producer snapshot at the end, if it would be newer than the last one.
+    Result<> take_producer_snapshot();
+    /// Rebuilds what was found missing (time indexes, D9) as far as somebody asked for it; the directory's background work.
+    void run_background_work();
+    /// Trims, flushes, takes a snapshot, closes: as a clean stop leaves it.
+    Result<> close();
+
+    State& state() { return *state_; }            ///< storage/ only
+    const State& state() const { return *state_; }
 
 private:
-    const TopicPartition partition_;
+    const std::unique_ptr<State> state_;
 };
 
 }  // namespace tidemark::storage
