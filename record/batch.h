@@ -52,8 +52,8 @@ public:
     /// v2: of the first offset it claims. Legacy: of the prefix, so the last inner message's for a compressed wrapper;
     /// whoever needs a wrapper's first offset asks records.h.
     Offset base_offset() const { return Offset{load_be<std::int64_t>(bytes_.data())}; }
-    Offset last_offset() const { return is_legacy() ? base_offset() : base_offset() + last_offset_delta(); }
-    Offset next_offset() const { return last_offset() + 1; }
+    Offset last_offset() const { return is_legacy() ? base_offset() : sum(base_offset(), last_offset_delta()); }
+    Offset next_offset() const { return sum(last_offset(), 1); }
     std::int32_t last_offset_delta() const { return is_legacy() ? 0 : load_be<std::int32_t>(bytes_.data() + 23); }
     LeaderEpoch leader_epoch() const { return is_legacy() ? no_leader_epoch : load_be<std::int32_t>(bytes_.data() + 12); }
 
@@ -84,6 +84,10 @@ public:
 
 private:
     explicit BatchView(Bytes bytes) : bytes_(bytes) {}
+    /// Wraps instead of overflowing: both come from the bytes.
+    static Offset sum(Offset a, std::int64_t b) {
+        return Offset{static_cast<std::int64_t>(static_cast<std::uint64_t>(a.value) + static_cast<std::uint64_t>(b))};
+    }
     Bytes bytes_;
 };
 

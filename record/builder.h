@@ -1,6 +1,9 @@
 /// Making and rewriting batches, to the byte as Kafka does (record-format, section 8).
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "record/record.h"
@@ -15,9 +18,9 @@ struct Header {
 struct BatchOptions {
     std::int8_t magic = 2;                       ///< 0 and 1 exist for tests that make old logs
     Codec codec = Codec::none;
-    std::optional<int> level;                    ///< nothing: the codec's default
+    std::optional<int> level = {};                    ///< nothing: the codec's default
     TimestampType timestamp_type = TimestampType::create_time;
-    std::optional<Timestamp> log_append_time;    ///< needed for log_append_time
+    std::optional<Timestamp> log_append_time = {};    ///< needed for log_append_time
     Offset base_offset{0};
     LeaderEpoch leader_epoch = no_leader_epoch;
     ProducerId producer_id = no_producer_id;
@@ -25,8 +28,8 @@ struct BatchOptions {
     Sequence base_sequence = -1;
     bool transactional = false;
     bool control = false;
-    std::optional<Timestamp> delete_horizon;     ///< becomes the base timestamp, attribute bit 6
-    std::optional<Offset> last_offset;           ///< instead of the last record's: a compacted batch keeps its range
+    std::optional<Timestamp> delete_horizon = {};     ///< becomes the base timestamp, attribute bit 6
+    std::optional<Offset> last_offset = {};           ///< instead of the last record's: a compacted batch keeps its range
 };
 
 /// Collects records and writes one batch. Broken rules (offsets that do not rise, producer id without epoch) are bugs of
@@ -43,6 +46,8 @@ public:
     void append(Offset, Timestamp, std::optional<Bytes> key, std::optional<Bytes> value, Bytes headers = {}, std::int32_t header_count = 0);
     void append(Offset, Timestamp, std::optional<Bytes> key, std::optional<Bytes> value, const std::vector<Header>&);
     std::int32_t record_count() const;
+    /// What the batch would take without a codec so far.
+    std::size_t uncompressed_bytes() const;
     /// Appends the finished batch to `to`; zero records yield zero bytes. Magic 0 and 1 with a codec: one wrapper.
     void finish(std::vector<std::byte>& to);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "record/batch.h"
@@ -14,7 +15,30 @@ struct CodecContext {
     std::int8_t magic = 2;
 };
 
-/// Appends the compressed form of `from` to `to`. `level`: nothing for the codec's default.
+/// Levels that a codec knows (topic configs compression.*.level), what nothing stands for among them. Snappy has none.
+struct LevelRange {
+    int min = 0, max = 0, standard = 0;
+};
+LevelRange level_range(Codec);
+
+/// Compresses whole blocks; keeps the codecs' working memory, so that many batches cost one allocation.
+/// Threads: one at a time.
+class Compressor {
+public:
+    Compressor();
+    ~Compressor();
+    Compressor(Compressor&&) noexcept;
+    Compressor& operator=(Compressor&&) noexcept;
+
+    /// Appends the compressed form of `from` to `to`. `level`: nothing for the codec's default.
+    /// Preconditions: the codec is not none, the level in its range.
+    void compress(Codec, Bytes from, std::vector<std::byte>& to, std::optional<int> level = {}, CodecContext = {});
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+/// The same, once.
 void compress(Codec, Bytes from, std::vector<std::byte>& to, std::optional<int> level = {}, CodecContext = {});
 
 /// Decompresses piece by piece, so that nothing is allocated for what a frame only claims.

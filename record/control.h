@@ -1,10 +1,11 @@
 /// Control batches: transaction markers, and the raft records of the metadata log (record-format, section 3).
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include "record/batch.h"
 #include "record/record.h"
-
-#include <vector>
 
 namespace tidemark::record {
 

@@ -23,12 +23,16 @@ struct RecordView {
 struct ReadLimits {
     /// max.decompressed.message.bytes: a v2 record in a compressed batch that claims more is invalid, before allocating.
     std::int32_t record_bytes_max = 2147483639;
+    /// Decompressed batches up to this size stay in memory until the next open(), so that rewind() costs nothing.
+    std::size_t rewind_bytes_max = 0;
 };
 
-/// Reads the records of one batch in order, decompressing as it goes (never the whole at once for v2).
+/// Reads the records of one batch in order, decompressing as it goes: in memory is the largest record, not the batch.
 ///
-/// Errors are Errc::invalid_record (contents disagree with header or lengths), Errc::corrupt (an inner CRC),
-/// Errc::unsupported_compression (codec bits 5 to 7, zstd below magic 2). After an error the reader is at its end.
+/// Errors are Errc::invalid_record (contents disagree with header or lengths, a broken compressed stream), Errc::corrupt
+/// (an inner message's size or CRC), Errc::unsupported_compression (codec bits 5 to 7, zstd below magic 2). After an
+/// error the reader is at its end. The outer CRC is the caller's to check, once.
+/// Memory: grows with bytes that have arrived, never with what a length claims.
 /// Threads: one at a time. Reuse one reader for many batches: it keeps its buffers (no allocation per record).
 class RecordReader {
 public:
@@ -39,8 +43,11 @@ public:
 
     /// Starts on a batch, whose bytes must stay until the last next().
     Result<> open(const BatchView&);
-    /// The next record; nothing after the last, when the contents were exactly what the header promised.
+    /// The next record; nothing after the last, when the contents were exactly what the header promised. A batch that
+    /// counts zero records has none, whatever follows its header.
     Result<std::optional<RecordView>> next();
+    /// Back to the first record of the batch that open() took.
+    Result<> rewind();
 
 private:
     struct State;
