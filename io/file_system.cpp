@@ -1,5 +1,6 @@
 #include "io/file_system.h"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace tidemark::io {
@@ -38,6 +39,17 @@ std::string_view parent_of(std::string_view path) {
     const auto slash = path.rfind('/');
     if (slash == std::string_view::npos) return ".";
     return slash == 0 ? path.substr(0, 1) : trimmed(path.substr(0, slash));
+}
+
+std::vector<std::string> parts_of(std::string_view path) {
+    std::vector<std::string> parts;
+    while (!path.empty()) {
+        const auto slash = std::min(path.find('/'), path.size());
+        const auto part = path.substr(0, slash);
+        if (!part.empty() && part != ".") parts.emplace_back(part);
+        path.remove_prefix(std::min(slash + 1, path.size()));
+    }
+    return parts;
 }
 
 Error system_error(int error_number, std::string what) {

@@ -21,6 +21,8 @@ Path join(std::string_view directory, std::string_view name);
 std::string_view name_of(std::string_view path);
 /// What sync_directory() takes after a name changed: "/a" of "/a/b", "/" of "/a", "." of "a".
 std::string_view parent_of(std::string_view path);
+/// All parts in order, without empty ones and ".": {"a", "b"} of "/a/./b/".
+std::vector<std::string> parts_of(std::string_view path);
 
 /// The Error for what the system said (an errno): not_found (ENOENT, ENOTDIR), already_exists, no_space (ENOSPC, EDQUOT),
 /// io for all else. `what` says which call on which file.

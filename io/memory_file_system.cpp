@@ -145,18 +145,6 @@ private:
     const std::shared_ptr<Node> node_;
 };
 
-/// The parts of a path from the root on.
-std::vector<std::string> parts_of(std::string_view path) {
-    std::vector<std::string> parts;
-    while (!path.empty()) {
-        const auto slash = std::min(path.find('/'), path.size());
-        const auto part = path.substr(0, slash);
-        if (!part.empty() && part != ".") parts.emplace_back(part);
-        path.remove_prefix(std::min(slash + 1, path.size()));
-    }
-    return parts;
-}
-
 /// A name and the directory that holds it, or would.
 struct Place {
     std::shared_ptr<Node> directory;
