@@ -66,10 +66,9 @@ public:
     Result<std::size_t> read(FilePosition at, MutableBytes into) const override {
         if (at.value < 0) return system_error(EINVAL, "read " + path_);
         MutexLock lock(node_->mutex);
-        const auto& bytes = node_->bytes;
-        const auto from = std::min(bytes.size(), static_cast<std::size_t>(at.value));
-        const auto count = std::min(bytes.size() - from, into.size());
-        if (count > 0) std::memcpy(into.data(), bytes.data() + from, count);
+        const auto from = std::min(node_->bytes.size(), static_cast<std::size_t>(at.value));
+        const auto count = std::min(node_->bytes.size() - from, into.size());
+        if (count > 0) std::memcpy(into.data(), node_->bytes.data() + from, count);
         return count;
     }
 
