@@ -18,7 +18,7 @@ struct Header {
 struct BatchOptions {
     std::int8_t magic = 2;                       ///< 0 and 1 exist for tests that make old logs
     Codec codec = Codec::none;
-    std::optional<int> level = {};                    ///< nothing: the codec's default
+    std::optional<int> level = {};               ///< nothing: the codec's default
     TimestampType timestamp_type = TimestampType::create_time;
     std::optional<Timestamp> log_append_time = {};    ///< needed for log_append_time
     Offset base_offset{0};
@@ -29,7 +29,7 @@ struct BatchOptions {
     bool transactional = false;
     bool control = false;
     std::optional<Timestamp> delete_horizon = {};     ///< becomes the base timestamp, attribute bit 6
-    std::optional<Offset> last_offset = {};           ///< instead of the last record's: a compacted batch keeps its range
+    std::optional<Offset> last_offset = {};      ///< instead of the last record's: a compacted batch keeps its range
 };
 
 /// Collects records and writes one batch. Broken rules (offsets that do not rise, producer id without epoch) are bugs of
