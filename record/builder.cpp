@@ -297,6 +297,16 @@ void BatchBuilder::State::finish_wrapper(std::vector<std::byte>& to) {
     close_legacy_entry(entry, to.data() + to.size());
 }
 
+Result<> check_buildable(const BatchView& batch) {
+    const char* wrong = nullptr;
+    if (batch.producer_id() < no_producer_id) wrong = "a negative producer id";
+    else if (batch.is_transactional() && !batch.has_producer_id()) wrong = "transactional without a producer id";
+    else if (batch.has_producer_id() && batch.producer_epoch() < 0) wrong = "a producer id without an epoch";
+    else if (batch.has_producer_id() && batch.base_sequence() < 0 && !batch.is_control()) wrong = "a producer id without a sequence";
+    if (wrong == nullptr) return {};
+    return Error{Errc::invalid_record, "batch at offset " + std::to_string(batch.base_offset().value) + ": " + wrong};
+}
+
 void write_empty_batch(const BatchView& of, std::vector<std::byte>& to) {
     TM_ASSERT(!of.is_legacy());
     const auto kept = attribute::log_append_time | attribute::transactional | attribute::control;

@@ -56,6 +56,10 @@ private:
     std::unique_ptr<State> state_;
 };
 
+/// What start() takes for granted of producer fields, for a header that was read: Errc::invalid_record when a batch like it
+/// cannot be built (transactional without a producer id; a producer id without epoch, or without sequence unless control).
+Result<> check_buildable(const BatchView&);
+
 /// The 61-byte batch that remembers a producer's last sequence, or the end of the log, when no record of `of` survives
 /// (record-format 2.7). `of` is v2.
 void write_empty_batch(const BatchView& of, std::vector<std::byte>& to);

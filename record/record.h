@@ -18,6 +18,9 @@ struct RecordView {
     Bytes headers;                  ///< the headers as they are encoded, behind their count
     std::int8_t magic = 2;          ///< of the entry it was read from (a v1 wrapper can hold v0 messages, KAFKA-4298)
     std::int32_t body_bytes = 0;    ///< v2: the length field's value
+
+    /// Of key, value and headers together.
+    std::size_t content_bytes() const { return (key ? key->size() : 0) + (value ? value->size() : 0) + headers.size(); }
 };
 
 struct ReadLimits {

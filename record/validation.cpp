@@ -57,15 +57,6 @@ Result<> check_client_batch(const BatchView& batch) {
     return {};
 }
 
-/// What the builder asks of a header that it copies.
-Result<> check_rebuildable(const BatchView& batch) {
-    if (batch.is_transactional() && !batch.has_producer_id()) return refused("a transactional batch without a producer id");
-    if (batch.producer_id() < no_producer_id) return refused("producer id " + std::to_string(batch.producer_id()));
-    if (batch.has_producer_id() && batch.producer_epoch() < 0) return refused("a producer id without an epoch");
-    if (batch.has_producer_id() && batch.base_sequence() < 0 && !batch.is_control()) return refused("a producer id without a sequence");
-    return {};
-}
-
 }  // namespace
 
 Result<RecordSetInfo> analyze(Bytes records, const AnalysisOptions& options) {
@@ -161,8 +152,7 @@ Result<> Validator::Pass::rebuild(const RecordView& record) {
     if (record.timestamp < no_timestamp) {
         return Error{Errc::invalid_timestamp, "negative timestamp " + std::to_string(record.timestamp.value)};
     }
-    const auto bytes = builder_.uncompressed_bytes() + (record.key ? record.key->size() : 0) + (record.value ? record.value->size() : 0) + record.headers.size();
-    if (bytes > options_.rebuild_bytes_max) {
+    if (builder_.uncompressed_bytes() + record.content_bytes() > options_.rebuild_bytes_max) {
         return Error{Errc::too_large, "a batch to be compressed anew exceeds " + std::to_string(options_.rebuild_bytes_max) + " bytes"};
     }
     builder_.append(Offset{count_}, record.timestamp, record.key, record.value, record.headers, record.header_count);
@@ -211,7 +201,7 @@ Result<ValidatedRecords> Validator::validate(MutableBytes records, const RecordS
     const bool append_time = options.timestamp_type == TimestampType::log_append_time;
     for (;; rebuild = true) {
         if (rebuild) {
-            TM_TRYV(check_rebuildable(first));
+            TM_TRYV(check_buildable(first));
             builder_.start({.codec = target,
                             .level = options.level,
                             .timestamp_type = options.timestamp_type,
