@@ -285,7 +285,12 @@ def element_bytes_min(name, message):
     return min(struct_bytes_min(name, Versions(v, v), message) for v in range(versions.first, versions.last + 1))
 
 
-def declared_fields(fields, within, errors, indent):
+def functions_of(name):
+    return ["    void read(Reader&, std::int16_t version);", "    void write(Writer&, std::int16_t version) const;",
+            f"    friend bool operator==(const {name}&, const {name}&) = default;"]
+
+
+def declared_fields(fields, within, errors):
     """Members, with the versions that carry them where these are not all."""
     lines = []
     for field in fields:
@@ -300,8 +305,8 @@ def declared_fields(fields, within, errors, indent):
         if field.ignorable and v != within:
             notes.append("ignorable")
         note = f"  // {', '.join(notes)}" if notes else ""
-        lines.append(f"{indent}{field.cpp_type()} {field.name} = {field.initial(errors)};{note}")
-    lines.append(f"{indent}UnknownTags unknown_tags = {{}};")
+        lines.append(f"    {field.cpp_type()} {field.name} = {field.initial(errors)};{note}")
+    lines.append(f"    UnknownTags unknown_tags = {{}};")
     return lines
 
 
@@ -317,7 +322,16 @@ def header_of(message, errors):
     includes.add('"protocol/wire_types.h"')
     out = ["// Generated from protocol/schemas.", "#pragma once", "", "#include <string>", ""]
     out += [f"#include {i}" for i in sorted(includes)]
-    out += ["", "namespace tidemark::protocol {", "class Reader;", "class Writer;", "", f"struct {message.name} {{"]
+    out += ["", "namespace tidemark::protocol {", "class Reader;", "class Writer;", ""]
+    if message.structs:
+        # Not inside the message: there their defaults would not count yet where an optional member asks for them.
+        out += [f"namespace {message.file} {{", ""]
+        for name, fields in message.structs.items():
+            out.append(f"struct {name} {{")
+            out += declared_fields(fields, message.struct_versions[name], errors)
+            out += ["", f"    static constexpr std::size_t encoded_bytes_min = {element_bytes_min(name, message)};", *functions_of(name), "};", ""]
+        out += [f"}}  // namespace {message.file}", ""]
+    out.append(f"struct {message.name} {{")
     if message.kind in ("request", "response"):
         out.append(f"    static constexpr ApiKey api_key = ApiKey::{api_name(message)};")
     elif message.key is not None:
@@ -326,30 +340,11 @@ def header_of(message, errors):
         f"    static constexpr VersionRange versions{{{message.versions.first}, {message.versions.last}}};",
         f"    static constexpr std::int16_t flexible_from = {message.flexible_from() if message.flexible else 'never_flexible'};",
         f'    static constexpr const char* message_name = "{message.name}";',
+        *(f"    using {name} = {message.file}::{name};" for name in message.structs),
         "",
     ]
-    for name, fields in message.structs.items():
-        out.append(f"    struct {name} {{")
-        out += declared_fields(fields, message.struct_versions[name], errors, " " * 8)
-        out += [
-            "",
-            f"        static constexpr std::size_t encoded_bytes_min = {element_bytes_min(name, message)};",
-            "        void read(Reader&, std::int16_t version);",
-            "        void write(Writer&, std::int16_t version) const;",
-            f"        friend bool operator==(const {name}&, const {name}&) = default;",
-            "    };",
-            "",
-        ]
-    out += declared_fields(message.fields, message.versions, errors, " " * 4)
-    out += [
-        "",
-        "    void read(Reader&, std::int16_t version);",
-        "    void write(Writer&, std::int16_t version) const;",
-        f"    friend bool operator==(const {message.name}&, const {message.name}&) = default;",
-        "};",
-        "",
-        "}  // namespace tidemark::protocol",
-    ]
+    out += declared_fields(message.fields, message.versions, errors)
+    out += ["", *functions_of(message.name), "};", "", "}  // namespace tidemark::protocol"]
     return "\n".join(out) + "\n"
 
 
@@ -504,7 +499,7 @@ def source_of(messages):
     out += ['#include "protocol/reader.h"', '#include "protocol/writer.h"', "", "namespace tidemark::protocol {", ""]
     for message in messages:
         for name, fields in message.structs.items():
-            scope = f"{message.name}::{name}"
+            scope = f"{message.file}::{name}"
             versions = message.struct_versions[name]
             out += read_function(scope, fields, message, versions) + write_function(scope, fields, message, versions)
         out += read_function(message.name, message.fields, message, message.versions)

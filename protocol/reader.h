@@ -10,7 +10,7 @@
 ///       static constexpr VersionRange versions{4, 18};
 ///       static constexpr std::int16_t flexible_from = 12;
 ///       static constexpr const char* message_name = "FetchRequest";
-///       struct FetchTopic { std::string topic; Uuid topic_id; std::vector<FetchPartition> partitions; … };
+///       using FetchTopic = …;                                 // struct { std::string topic; Uuid topic_id; … }
 ///       std::optional<std::string> cluster_id;                // nullable: optional
 ///       std::vector<FetchTopic> topics;
 ///       …
@@ -24,8 +24,8 @@
 /// `bytes` is std::vector<std::byte>, `records` is Records: a view of the frame.
 ///
 /// A Reader remembers its first failure, and from then on every read yields zero or nothing: the generated code reads
-/// field after field, and parse() asks once. Nothing that the bytes claim is believed: a length is compared with the bytes that are
-/// left before anything is allocated, and what is allocated in total is bounded by memory_max().
+/// field after field, and parse() asks once. Nothing that the bytes claim is believed: a length is compared with the
+/// bytes that are left before anything is allocated, and what is allocated in total is bounded by memory_max().
 #pragma once
 
 #include <string>
