@@ -1,0 +1,147 @@
+#include "cleaner/offset_map.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "base/assert.h"
+
+namespace tidemark::cleaner {
+namespace {
+
+constexpr std::size_t group_slots = 16;
+constexpr std::size_t entry_bytes = 23;
+constexpr std::byte empty_tag{0};
+
+std::byte tag_of(const KeyHash& hash) noexcept { return static_cast<std::byte>(0x80 | (hash.high & 0x7f)); }
+
+/// Bit i is set where the group's i-th tag is `tag`.
+std::uint32_t matches(const std::byte* group, std::byte tag) noexcept {
+#if defined(__SSE2__)
+    const auto tags = _mm_loadu_si128(reinterpret_cast<const __m128i*>(group));
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8(static_cast<char>(tag)))));
+#else
+    std::uint32_t found = 0;
+    for (std::size_t i = 0; i < group_slots; ++i) found |= static_cast<std::uint32_t>(group[i] == tag) << i;
+    return found;
+#endif
+}
+
+bool entry_is(const std::byte* entry, const KeyHash& hash) noexcept {
+    std::uint64_t low, high;
+    std::memcpy(&low, entry, sizeof low);
+    std::memcpy(&high, entry + 7, sizeof high);   // its first byte is the last of `low`
+    return low == hash.low && high >> 8 == hash.high >> 8;
+}
+
+void write_entry(std::byte* entry, const KeyHash& hash) noexcept {
+    static_assert(std::endian::native == std::endian::little, "entries overlap two little-endian words");
+    std::memcpy(entry + 7, &hash.high, sizeof hash.high);   // seven bytes count, `low` covers the first
+    std::memcpy(entry, &hash.low, sizeof hash.low);
+}
+
+void write_offset(std::byte* entry, Offset offset) noexcept { std::memcpy(entry + 15, &offset.value, sizeof offset.value); }
+
+Offset read_offset(const std::byte* entry) noexcept {
+    Offset offset;
+    std::memcpy(&offset.value, entry + 15, sizeof offset.value);
+    return offset;
+}
+
+std::int64_t slots_in(const OffsetMapOptions& options) {
+    return std::min<std::int64_t>(options.buffer_bytes, std::numeric_limits<std::int32_t>::max()) / offset_map_slot_bytes;
+}
+
+}  // namespace
+
+OffsetMap::OffsetMap(OffsetMapOptions options, HashKey key)
+    : key_(key), slots_(slots_in(options)), limit_(static_cast<std::int64_t>(static_cast<double>(slots_) * options.load)) {
+    TM_ASSERT(limit_ > 0);
+}
+
+void OffsetMap::prepare(std::int64_t keys_max) {
+    const auto keys = static_cast<std::size_t>(std::clamp<std::int64_t>(keys_max, 1, limit_));
+    // At most as many slots as the budget has; never more than 15 of 16 in use, so that every probe ends.
+    const auto wanted = std::max(keys + keys / 9, keys * 16 / 15) / group_slots + 1;
+    if (wanted > groups_ || wanted < groups_ / 4) {
+        tags_ = std::make_unique_for_overwrite<std::byte[]>(wanted * group_slots);
+        entries_ = std::make_unique_for_overwrite<std::byte[]>(wanted * group_slots * entry_bytes);
+        groups_ = wanted;
+    }
+    std::memset(tags_.get(), 0, groups_ * group_slots);
+    room_ = static_cast<std::int64_t>(keys);
+    size_ = 0;
+    latest_ = Offset{-1};
+}
+
+void OffsetMap::release() {
+    tags_.reset();
+    entries_.reset();
+    groups_ = 0;
+    room_ = 0;
+    size_ = 0;
+    latest_ = Offset{-1};
+}
+
+std::size_t OffsetMap::group_of(const KeyHash& hash) const noexcept {
+    return static_cast<std::size_t>((hash.low >> 32) * groups_ >> 32);   // groups_ is far below 2^32
+}
+
+void OffsetMap::prefetch(const KeyHash& hash) const noexcept {
+    const auto group = group_of(hash);
+    __builtin_prefetch(tags_.get() + group * group_slots);
+    // The slot within the group is not known yet; half of it is within these lines.
+    const auto* entries = entries_.get() + group * group_slots * entry_bytes;
+    __builtin_prefetch(entries);
+    __builtin_prefetch(entries + 128);
+    __builtin_prefetch(entries + 256);
+}
+
+void OffsetMap::put(const KeyHash& hash, Offset offset) noexcept {
+    const auto tag = tag_of(hash);
+    for (auto group = group_of(hash);;) {
+        auto* const tags = tags_.get() + group * group_slots;
+        auto* const entries = entries_.get() + group * group_slots * entry_bytes;
+        for (auto found = matches(tags, tag); found != 0; found &= found - 1) {
+            auto* const entry = entries + static_cast<std::size_t>(std::countr_zero(found)) * entry_bytes;
+            if (entry_is(entry, hash)) {
+                write_offset(entry, offset);
+                latest_ = offset;
+                return;
+            }
+        }
+        if (const auto empty = matches(tags, empty_tag); empty != 0) {
+            TM_ASSERT(size_ < room_);
+            const auto i = static_cast<std::size_t>(std::countr_zero(empty));
+            tags[i] = tag;
+            write_entry(entries + i * entry_bytes, hash);
+            write_offset(entries + i * entry_bytes, offset);
+            ++size_;
+            latest_ = offset;
+            return;
+        }
+        if (++group == groups_) group = 0;
+    }
+}
+
+std::optional<Offset> OffsetMap::get(const KeyHash& hash) const noexcept {
+    if (size_ == 0) return std::nullopt;
+    const auto tag = tag_of(hash);
+    for (auto group = group_of(hash);;) {
+        const auto* const tags = tags_.get() + group * group_slots;
+        const auto* const entries = entries_.get() + group * group_slots * entry_bytes;
+        for (auto found = matches(tags, tag); found != 0; found &= found - 1) {
+            const auto* const entry = entries + static_cast<std::size_t>(std::countr_zero(found)) * entry_bytes;
+            if (entry_is(entry, hash)) return read_offset(entry);
+        }
+        if (matches(tags, empty_tag) != 0) return std::nullopt;
+        if (++group == groups_) group = 0;
+    }
+}
+
+}  // namespace tidemark::cleaner

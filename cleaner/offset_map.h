@@ -1,0 +1,71 @@
+/// Key → offset of its latest record, for the dirty part of one log: what a pass knows while it rewrites.
+///
+/// A hash table of fixed capacity over key hashes; the keys themselves are not kept. Slots come in groups of sixteen, with
+/// one byte of each hash beside the slots, so that a look-up touches one or two cache lines at a load of 0.9 (the
+/// arrangement is that of Abseil's Swiss tables):
+///
+///     tags   | 16 bytes: 0 empty, else 0x80 | 7 bits of the hash |  …        1 byte a slot
+///     slots  | hash 8 | hash 7 | offset 8 |                      …       23 bytes a slot
+///
+/// Source: cleaner 4. Kafka's own map differs inside only; which keys fit is the same when `slots` and `load` are.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "cleaner/key_hash.h"
+
+namespace tidemark::cleaner {
+
+inline constexpr std::int64_t offset_map_slot_bytes = 24;
+
+struct OffsetMapOptions {
+    std::int64_t buffer_bytes = 134'217'728;   ///< of one thread: log.cleaner.dedupe.buffer.size / log.cleaner.threads
+    double load = 0.9;                         ///< log.cleaner.io.buffer.load.factor, which is this map's despite its name
+};
+
+/// Threads: one at a time. Memory: none before prepare(), none after release(); pages are touched as keys arrive.
+class OffsetMap {
+public:
+    OffsetMap(OffsetMapOptions, HashKey);
+
+    /// (int)(slots × load), the number of keys it takes: Kafka's limit, whatever is allocated.
+    std::int64_t limit() const { return limit_; }
+    std::int64_t slots() const { return slots_; }
+    std::int64_t size() const { return size_; }
+    /// size() / slots(): what Kafka's buffer utilisation gauge shows.
+    double utilization() const { return static_cast<double>(size_) / static_cast<double>(slots_); }
+    bool full() const { return size_ >= limit_; }
+
+    /// Empties it and makes room for `keys_max` keys, or for limit() if that is less.
+    void prepare(std::int64_t keys_max);
+    void release();
+
+    KeyHash hash(Bytes key) const noexcept { return hash_key(key_, key); }
+    /// Asks for the cache lines that put() or get() of the same hash will want.
+    void prefetch(const KeyHash&) const noexcept;
+    /// The last put of a key wins. Precondition: !full(), and prepare() made room for as many keys.
+    void put(const KeyHash&, Offset) noexcept;
+    std::optional<Offset> get(const KeyHash&) const noexcept;
+
+    /// The last offset that the map speaks for, records without a key and gaps included; -1 after prepare().
+    Offset latest_offset() const { return latest_; }
+    void set_latest_offset(Offset offset) { latest_ = offset; }
+
+private:
+    struct Slot;
+    std::size_t group_of(const KeyHash&) const noexcept;
+
+    const HashKey key_;
+    const std::int64_t slots_;
+    const std::int64_t limit_;
+    std::int64_t size_ = 0;
+    Offset latest_{-1};
+    std::int64_t room_ = 0;                    // keys that prepare() promised
+    std::size_t groups_ = 0;                   // allocated
+    std::unique_ptr<std::byte[]> tags_;
+    std::unique_ptr<std::byte[]> entries_;
+};
+
+}  // namespace tidemark::cleaner
