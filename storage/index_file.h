@@ -24,8 +24,8 @@ public:
     /// Zero entries, room for `bytes_max`; a file that is there is emptied when the first entries are written or at trim().
     void start_empty(std::int64_t bytes_max) EXCLUDES(mutex_);
     /// Takes the length of the file for the number of entries. Errc::not_found when it is missing, Errc::corrupt when the
-    /// length is no multiple of an entry's.
-    Result<> load() EXCLUDES(mutex_);
+    /// length is no multiple of an entry's (`strict`; otherwise what is left over is not looked at, as in Kafka).
+    Result<> load(bool strict) EXCLUDES(mutex_);
     bool is_loaded() const { return loaded_.load(std::memory_order_acquire); }
     /// Holds the entries in memory from here on, and lengthens the file at the next write (the segment becomes active).
     Result<> make_writable(std::int64_t bytes_max) EXCLUDES(mutex_);
@@ -54,7 +54,6 @@ public:
 
 private:
     Result<> write_pending_locked() REQUIRES(mutex_);
-    Result<> ensure_loaded_entries() REQUIRES(mutex_);
 
     mutable LazyFile file_;
     const std::size_t entry_bytes_;

@@ -44,8 +44,6 @@ public:
 private:
     IndexFile file_;
     const Offset base_;
-    // Of the last entry, so that an append does not read it back; under the Log's append lock.
-    std::optional<Entry> last_appended_;
 };
 
 }  // namespace tidemark::storage

@@ -27,14 +27,14 @@ public:
 
 private:
     friend class LazyFile;
-    void opened(LazyFile&) EXCLUDES(mutex_);
-    void closed(LazyFile&) EXCLUDES(mutex_);
+    void opened(const LazyFile&) EXCLUDES(mutex_);
+    void closed(const LazyFile&) EXCLUDES(mutex_);
 
     io::FileSystem& file_system_;
     const std::size_t open_max_;
     std::atomic<std::size_t> open_now_{0};
     Mutex mutex_;
-    std::list<LazyFile*> open_ GUARDED_BY(mutex_);   // the front is asked first whether it can go
+    std::list<const LazyFile*> open_ GUARDED_BY(mutex_);   // the front is asked first whether it can go
 };
 
 /// Where a partition's files stand. The directory is renamed when the partition is deleted, while readers use it.
@@ -87,15 +87,19 @@ public:
     LazyFile& operator=(const LazyFile&) = delete;
 
     /// Errc::not_found when it is missing. Holding the pointer keeps the file open.
-    Result<std::shared_ptr<io::File>> get() const EXCLUDES(mutex_);
+    Result<std::shared_ptr<io::File>> get() const { return open(io::OpenMode::read_write); }
     /// As get(), but made when it is missing.
-    Result<std::shared_ptr<io::File>> get_or_create() const EXCLUDES(mutex_);
+    Result<std::shared_ptr<io::File>> get_or_create() const { return open(io::OpenMode::create); }
     /// Makes it anew, empty.
-    Result<std::shared_ptr<io::File>> create_truncated() const EXCLUDES(mutex_);
+    Result<std::shared_ptr<io::File>> create_truncated() const {
+        close();
+        return open(io::OpenMode::create_truncated);
+    }
     /// From here to sync() the cache leaves it open.
     void written() { unsynced_.store(true, std::memory_order_release); }
     bool is_unsynced() const { return unsynced_.load(std::memory_order_acquire); }
-    /// Syncs it when written() was called since the last time. Never repeated after a failure by anyone (D12).
+    /// Syncs it when written() was called since the last time. Errc::io whatever the reason: then nobody may try again, and
+    /// the log directory goes offline (D12).
     Result<> sync() EXCLUDES(mutex_);
     void close() const EXCLUDES(mutex_);
 
@@ -111,6 +115,9 @@ private:
     std::atomic<bool> unsynced_{false};
     mutable Mutex mutex_;
     mutable std::shared_ptr<io::File> file_ GUARDED_BY(mutex_);
+    // Under OpenFiles' mutex: where it stands in the list.
+    mutable std::list<const LazyFile*>::iterator place_;
+    mutable bool listed_ = false;
 };
 
 }  // namespace tidemark::storage

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "record/batch.h"
+#include "storage/batch_reader.h"
 #include "storage/offset_index.h"
 #include "storage/time_index.h"
 #include "storage/transaction_index.h"
@@ -27,16 +28,6 @@ struct SegmentOptions {
     std::int64_t roll_jitter_ms = 0;         ///< this segment's own: already drawn
     bool check_indexes = true;               ///< D13
     bool rebuild_missing_time_index = true;  ///< D9
-};
-
-/// Where one batch stands.
-struct BatchPosition {
-    FilePosition position{};
-    std::int64_t bytes = 0;
-    Offset base_offset{};                    ///< legacy entries: their last offset
-    Offset last_offset{};
-    Timestamp max_timestamp = no_timestamp;
-    LeaderEpoch leader_epoch = no_leader_epoch;
 };
 
 /// A segment's largest timestamp as retention and the cleaner's lag compare it (KIP-33).
@@ -92,6 +83,8 @@ public:
     /// Wall clock of the first append, as far as it is known (D3): of this process or of `tidemark-segments`.
     std::optional<Timestamp> first_append_time() const;
     void set_first_append_time(Timestamp);
+    /// What `tidemark-segments` remembers of a sealed segment, so that nobody reads its files for it.
+    void remember(Offset next_offset, TimeIndex::Entry largest);
     /// What a scan found (D5): nothing = not scanned; inner nothing = no batch has a horizon.
     std::optional<std::optional<Timestamp>> earliest_delete_horizon() const;
     void set_earliest_delete_horizon(std::optional<Timestamp>);
@@ -156,9 +149,9 @@ public:
     Result<> index_batch(FilePosition position, const AppendedBatch&);
     /// Cuts the file to `bytes`, trims the indexes, forces the last time entry. Recovery's end.
     Result<> finish_recovery(std::int64_t bytes);
-    /// D9, D13: one index from the records; the other files stay. Only for a sealed segment.
-    Result<> rebuild_time_index();
-    Result<> rebuild_offset_index();
+    /// D9, D13: one index from the records, put in place at once; the other files stay. Nobody appends meanwhile.
+    Result<> rebuild_time_index() const EXCLUDES(lazy_mutex_);
+    Result<> rebuild_offset_index() const EXCLUDES(lazy_mutex_);
     /// Whether a rebuild of the time index was asked for (by largest_timestamp() of a segment without it).
     bool wants_time_index() const { return wants_time_index_.load(std::memory_order_acquire); }
     bool time_index_is_missing() const { return time_index_missing_.load(std::memory_order_acquire); }
@@ -191,12 +184,11 @@ private:
 
     Result<> ensure_offset_index() const EXCLUDES(lazy_mutex_);
     Result<> ensure_time_index() const EXCLUDES(lazy_mutex_);
-    Result<> load_offset_index() const REQUIRES(lazy_mutex_);
-    Result<> load_time_index() const REQUIRES(lazy_mutex_);
-    Result<> rebuild_offset_index_locked() const REQUIRES(lazy_mutex_);
-    Result<> rebuild_time_index_locked() const REQUIRES(lazy_mutex_);
-    Result<TimeIndex::Entry> largest_locked() const REQUIRES(lazy_mutex_);
-    Result<> note_batch(FilePosition, const AppendedBatch&, bool index_must_fit);
+    Result<> ensure_writable();
+    Result<std::optional<TimeIndex::Entry>> largest_locked() const REQUIRES(lazy_mutex_);
+    Result<> note_batch(FilePosition, const AppendedBatch&, bool index_must_fit) REQUIRES(lazy_mutex_);
+    Result<std::optional<BatchPosition>> find_from(FilePosition from, Offset target, std::int64_t end) const;
+    Error in_log(Error) const;
 
     OpenFiles& files_;
     const Clock& clock_;
@@ -208,11 +200,10 @@ private:
     TransactionIndex transaction_index_;
     std::atomic<std::int64_t> bytes_{0};            // published after the bytes are written
     std::atomic<std::int64_t> created_at_;
-    std::atomic<bool> active_{false};
     std::atomic<bool> damaged_{false};
     mutable std::atomic<bool> time_index_missing_{false};
     mutable std::atomic<bool> wants_time_index_{false};
-    bool index_damaged_ = false;                    // D12: an index write failed; rebuilt when sealed. Append lock
+    bool writable_ = false;                         // both indexes take entries. Append lock
     std::int64_t bytes_since_index_entry_ = 0;      // append lock
     std::atomic<std::int64_t> first_append_time_{-1};
     std::atomic<std::int64_t> deleted_since_{-1};
@@ -224,7 +215,7 @@ private:
     mutable bool time_index_ready_ GUARDED_BY(lazy_mutex_) = false;
     mutable std::optional<Offset> next_offset_ GUARDED_BY(lazy_mutex_);
     mutable std::optional<TimeIndex::Entry> largest_ GUARDED_BY(lazy_mutex_);
-    mutable std::optional<std::int64_t> first_batch_timestamp_ GUARDED_BY(lazy_mutex_);   // -1: none
+    mutable std::optional<std::int64_t> first_batch_timestamp_ GUARDED_BY(lazy_mutex_);   // -1: it has none
 };
 
 }  // namespace tidemark::storage

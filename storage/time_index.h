@@ -29,9 +29,8 @@ public:
 
     /// The final slot is kept for the entry that is forced in when the segment becomes inactive.
     bool is_full() const { return file_.entries() >= file_.capacity() - 1; }
-    /// Does nothing when the timestamp is not above the last entry's (equal: whatever the offset, lower only when `forced`
-    /// is false is an error too). Errc::invalid_argument: full and not forced. Errc::unexpected_offset: offset or
-    /// timestamp below the last entry's.
+    /// Does nothing when the timestamp equals the last entry's, or is -1 in an empty index. Errc::invalid_argument: full and
+    /// not `forced`, whatever the timestamp. Errc::unexpected_offset: offset or timestamp below the last entry's.
     Result<> append(Timestamp, Offset, bool forced = false);
     /// Drops the entries with an offset ≥ `offset`.
     Result<> truncate_to(Offset offset);

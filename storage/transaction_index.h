@@ -35,7 +35,8 @@ public:
     void set_exists(bool exists) { exists_.store(exists, std::memory_order_release); }
     bool exists() const { return exists_.load(std::memory_order_acquire); }
 
-    /// Errc::invalid_argument when the last offset does not rise.
+    /// Errc::invalid_argument when the last offset does not rise. An error of the disk leaves the entry in memory, to be
+    /// written with the next one or by sync() (D12): it is returned nevertheless.
     Result<> append(const AbortedTransaction&);
     Result<std::vector<AbortedTransaction>> all() const;
 
@@ -50,19 +51,22 @@ public:
     Result<> reset();
     /// Errc::corrupt: a last offset below the base, or a wrong version.
     Result<> check() const;
-    Result<> sync() { return file_.sync(); }
+    /// Writes what could not be written before (a full disk), and syncs.
+    Result<> sync();
     bool is_unsynced() const { return file_.is_unsynced(); }
-    std::int64_t bytes() const;
     void close() { file_.close(); }
 
 private:
     Result<std::vector<AbortedTransaction>> read() const;
+    Result<> hold() REQUIRES(mutex_);
+    Result<> write_pending() REQUIRES(mutex_);
 
     mutable LazyFile file_;
     const Offset base_;
     std::atomic<bool> exists_{false};
     mutable Mutex mutex_;
-    mutable std::optional<std::vector<AbortedTransaction>> entries_ GUARDED_BY(mutex_);   // once it was written to
+    std::optional<std::vector<AbortedTransaction>> held_ GUARDED_BY(mutex_);   // all entries, once it was written to
+    std::size_t written_ GUARDED_BY(mutex_) = 0;                               // of those held
 };
 
 }  // namespace tidemark::storage
