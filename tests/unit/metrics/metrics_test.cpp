@@ -1,0 +1,158 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "metrics/daemon_metrics.h"
+#include "metrics/exposition.h"
+#include "metrics/process.h"
+#include "metrics/storage_metrics.h"
+
+namespace tidemark::metrics {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string text_of(FamilyList families) {
+    Exposition exposition;
+    exposition.add([&families] { return families; });
+    return exposition.text();
+}
+
+daemon::ServerStats busy_server() {
+    daemon::ServerStats stats;
+    stats.connections = 3;
+    stats.loops = {{.lag_seconds = 0.5, .lag_seconds_max = 1, .connections = 2}, {}};
+    daemon::ApiStats produce;
+    produce.key = 0;
+    produce.name = "Produce";
+    produce.requests = 3;
+    produce.requests_by_version = {{9, 2}, {13, 1}};
+    produce.errors = {{7, 1}};
+    produce.total.buckets[0] = 2;
+    produce.total.buckets.back() = 1;
+    produce.total.sum_seconds = 31.5;
+    daemon::ApiStats unused;
+    unused.key = 1;
+    unused.name = "Fetch";
+    stats.apis = {produce, unused};
+    stats.topics = {{"orders", {.bytes_in = 5, .records_in = 2}}};
+    stats.client_software = {{{"librd\"kafka\\", "2.0\n"}, 3}};
+    return stats;
+}
+
+TEST(Families, WhatIsNotANumberIsZeroAndEmptyFamiliesAreLeftOut) {
+    FamilyList families;
+    add_gauge(families, "tidemark_ratio", "A ratio.", 0.0 / std::numeric_limits<double>::infinity() * std::numeric_limits<double>::infinity());
+    gauge("tidemark_nothing", "Nothing.").move_to(families);
+    const auto text = text_of(families);
+    EXPECT_THAT(text, HasSubstr("tidemark_ratio 0\n"));
+    EXPECT_THAT(text, Not(HasSubstr("nothing")));
+}
+
+TEST(DaemonMetrics, RequestsHaveCountsErrorsAndCumulativeHistograms) {
+    const auto text = text_of(families_of(busy_server()));
+    EXPECT_THAT(text, HasSubstr("tidemark_requests_total{api=\"Produce\",version=\"13\"} 1\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_request_errors_total{api=\"Produce\",error=\"REQUEST_TIMED_OUT\"} 1\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_request_duration_seconds_bucket{api=\"Produce\",le=\"30\"} 2\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_request_duration_seconds_bucket{api=\"Produce\",le=\"+Inf\"} 3\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_request_duration_seconds_sum{api=\"Produce\"} 31.5\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_request_duration_seconds_count{api=\"Produce\"} 3\n"));
+    EXPECT_THAT(text, Not(HasSubstr("api=\"Fetch\""))) << "an API that nobody used";
+    EXPECT_THAT(text, HasSubstr("tidemark_topic_bytes_in_total{topic=\"orders\"} 5\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_event_loop_lag_max_seconds{loop=\"0\"} 1\n"));
+}
+
+TEST(DaemonMetrics, LabelValuesThatClientsChooseAreEscapedAndBounded) {
+    auto stats = busy_server();
+    EXPECT_THAT(text_of(families_of(stats)), HasSubstr(R"(tidemark_client_connections{software="librd\"kafka\\",version="2.0\n"} 3)"));
+    for (int i = 0; i < 1000; ++i) stats.client_software[{"client", std::to_string(i)}] = 2;
+    const auto families = families_of(stats);
+    const auto software = std::ranges::find(families, "tidemark_client_connections", &prometheus::MetricFamily::name);
+    ASSERT_NE(software, families.end());
+    EXPECT_EQ(software->metric.size(), client_software_max + 1);
+    double sum = 0;
+    for (const auto& metric : software->metric) sum += metric.gauge.value;
+    EXPECT_EQ(sum, 2003) << "those that are not shown one by one are counted together";
+}
+
+PartitionLogStats log_of(std::string topic, std::int32_t partition, std::int64_t end) {
+    PartitionLogStats log{{std::move(topic), partition}, {}};
+    log.stats.log_end_offset = Offset{end};
+    log.stats.bytes = end * 10;
+    log.stats.segments = 1;
+    return log;
+}
+
+TEST(StorageMetrics, SeriesPerPartitionAndSums) {
+    auto log = log_of("a", 1, 7);
+    log.stats.newest_timestamp = Timestamp{1'500};
+    const auto text = text_of(families_of({log, log_of("b", 0, 3)}, Cardinality{}));
+    EXPECT_THAT(text, HasSubstr("tidemark_log_end_offset{topic=\"a\",partition=\"1\"} 7\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_log_newest_segment_timestamp_seconds{topic=\"a\",partition=\"1\"} 1.5\n"));
+    EXPECT_THAT(text, Not(HasSubstr("tidemark_log_oldest_segment_timestamp_seconds"))) << "no segment has a timestamp";
+    EXPECT_THAT(text, HasSubstr("tidemark_logs_size_bytes 100\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_partitions 2\n"));
+}
+
+TEST(StorageMetrics, AboveTheLimitOnlySumsAreShown) {
+    for (const auto& limit : {Cardinality{.per_partition = true, .partitions_max = 1}, Cardinality{.per_partition = false}}) {
+        const auto text = text_of(families_of({log_of("a", 1, 7), log_of("b", 0, 3)}, limit));
+        EXPECT_THAT(text, Not(HasSubstr("topic=")));
+        EXPECT_THAT(text, HasSubstr("tidemark_logs_size_bytes 100\n"));
+        EXPECT_THAT(text, HasSubstr("tidemark_metrics_partitions_hidden 2\n"));
+    }
+}
+
+TEST(StorageMetrics, DirectoriesByPath) {
+    storage::LogDirStats directory;
+    directory.path = "/data/a";
+    directory.offline = true;
+    directory.syncs = 4;
+    const auto text = text_of(families_of(std::vector{directory}));
+    EXPECT_THAT(text, HasSubstr("tidemark_log_directory_offline{directory=\"/data/a\"} 1\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_log_directory_syncs_total{directory=\"/data/a\"} 4\n"));
+}
+
+TEST(ProcessMetrics, ReadsAStatLineWhateverTheProgramIsCalled) {
+    const auto stats = parse_proc_stat("123 (a) b) S 1 2 3 4 5 6 7 8 9 10 150 50 13 14 15 16 8 0 1000 4096000 25 18446744073709551615", {.ticks_per_second = 100, .page_bytes = 4096, .boot_time_seconds = 1000});
+    ASSERT_TRUE(stats);
+    EXPECT_EQ(stats->cpu_seconds, 2);
+    EXPECT_EQ(stats->threads, 8);
+    EXPECT_EQ(stats->start_time_seconds, 1010);
+    EXPECT_EQ(stats->virtual_memory_bytes, 4096000);
+    EXPECT_EQ(stats->resident_memory_bytes, 25 * 4096);
+    for (const auto* bad : {"", "1 (x", "1 (x) S 1 2", "1 (x) S 1 2 3 4 5 6 7 8 9 10 a 50 13 14 15 16 8 0 1000 4096000 25"}) EXPECT_FALSE(parse_proc_stat(bad, {})) << bad;
+}
+
+TEST(ProcessMetrics, OfThisProcess) {
+    const auto stats = read_process_stats();
+    EXPECT_GT(stats.resident_memory_bytes, 1 << 20);
+    EXPECT_GE(stats.open_fds, 3);
+    EXPECT_GE(stats.max_fds, stats.open_fds);
+    EXPECT_GE(stats.threads, 1);
+    EXPECT_GT(stats.start_time_seconds, 1.5e9);
+}
+
+TEST(Names, FollowPrometheusConventions) {
+    std::set<std::string> seen;
+    FamilyList all = families_of(busy_server());
+    auto log = log_of("a", 1, 7);
+    log.stats.oldest_timestamp = log.stats.newest_timestamp = Timestamp{1};
+    for (auto& family : families_of({log}, Cardinality{})) all.push_back(std::move(family));
+    for (auto& family : families_of(std::vector{storage::LogDirStats{}})) all.push_back(std::move(family));
+    for (auto& family : families_of(ProcessStats{})) all.push_back(std::move(family));
+    for (auto& family : build_families()) all.push_back(std::move(family));
+    for (const auto& family : all) {
+        EXPECT_TRUE(seen.insert(family.name).second) << family.name << " twice";
+        EXPECT_FALSE(family.help.empty()) << family.name;
+        EXPECT_EQ(family.name.ends_with("_total"), family.type == prometheus::MetricType::Counter) << family.name;
+        EXPECT_TRUE(family.name.starts_with("tidemark_") || family.name.starts_with("process_")) << family.name;
+        for (const auto* suffix : {"_count", "_sum", "_bucket", "_ms", "_millis"}) EXPECT_FALSE(family.name.ends_with(suffix)) << family.name;
+    }
+}
+
+}  // namespace
+}  // namespace tidemark::metrics
