@@ -2,7 +2,9 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 
 #include "base/assert.h"
@@ -32,19 +34,22 @@ std::string at_offset(Bytes bytes) {
 
 }  // namespace
 
-Result<BatchView> BatchView::parse(Bytes bytes) {
+Result<BatchView> BatchView::parse(Bytes bytes) { return parse(bytes, 2); }
+Result<BatchView> BatchView::parse_stored(Bytes bytes) { return parse(bytes, std::numeric_limits<std::int8_t>::max()); }
+
+Result<BatchView> BatchView::parse(Bytes bytes, std::int8_t magic_max) {
     if (bytes.size() < magic_end) {
         return Error{Errc::corrupt, std::to_string(bytes.size()) + " bytes are too few for an entry's first " + std::to_string(magic_end)};
     }
     const auto size = load_be<std::int32_t>(bytes.data() + size_at);
     if (size < legal_size_min) return Error{Errc::corrupt, at_offset(bytes) + ": size " + std::to_string(size) + " is below the smallest legal one"};
     const auto magic = load_be<std::int8_t>(bytes.data() + magic_at);
-    if (magic < 0 || magic > 2) return Error{Errc::corrupt, at_offset(bytes) + ": unknown magic " + std::to_string(magic)};
+    if (magic < 0 || magic > magic_max) return Error{Errc::corrupt, at_offset(bytes) + ": unknown magic " + std::to_string(magic)};
     const auto whole = static_cast<std::size_t>(size) + log_overhead;
     if (whole > bytes.size()) {
         return Error{Errc::corrupt, at_offset(bytes) + ": needs " + std::to_string(whole) + " bytes, " + std::to_string(bytes.size()) + " are there"};
     }
-    if (whole < entry_bytes_min[static_cast<std::size_t>(magic)]) {
+    if (whole < entry_bytes_min[std::min<std::size_t>(static_cast<std::size_t>(magic), 2)]) {
         return Error{Errc::corrupt, at_offset(bytes) + ": " + std::to_string(whole) + " bytes are too few for magic " + std::to_string(magic)};
     }
     return BatchView{bytes.first(whole)};

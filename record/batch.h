@@ -40,6 +40,9 @@ public:
     /// The entry at the front of `bytes`, which may go on behind it. Errc::corrupt: fewer bytes than the size field says,
     /// a size below the format's minimum, a magic outside 0..2, or (v2) fewer than 61 bytes. The CRC is not looked at.
     static Result<BatchView> parse(Bytes bytes);
+    /// The same for an entry that lies in a log file: a magic above 2 is read as v2, as Kafka's file reader does, because
+    /// the CRC does not cover it and the batch behind a flipped byte there is whole (record-format 1).
+    static Result<BatchView> parse_stored(Bytes bytes);
 
     Bytes bytes() const { return bytes_; }
     std::size_t size() const { return bytes_.size(); }
@@ -84,6 +87,7 @@ public:
 
 private:
     explicit BatchView(Bytes bytes) : bytes_(bytes) {}
+    static Result<BatchView> parse(Bytes bytes, std::int8_t magic_max);
     /// Wraps instead of overflowing: both come from the bytes.
     static Offset sum(Offset a, std::int64_t b) {
         return Offset{static_cast<std::int64_t>(static_cast<std::uint64_t>(a.value) + static_cast<std::uint64_t>(b))};
