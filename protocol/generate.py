@@ -3,6 +3,7 @@
 
     generate.py --out DIR            writes DIR/protocol/messages/<name>.h, one per message, the codecs and the tables
     generate.py --out DIR --list     prints the files that this would write, headers and sources
+    generate.py --all-messages FILE  writes the source behind tests/support/protocol/all_messages.h
 
 What the C++ looks like is described in reader.h. Nothing but the schemas goes in, so the output is the same everywhere;
 files that would not change are left alone.
@@ -366,7 +367,8 @@ def read_value(field, within, tagged):
         return [f"r.array({name}, {compact}, v);"]
     if field.is_struct:
         if not field.optional:
-            return [f"{name}.read(r, v);"]
+            again = [f"{name} = {{}};"] if tagged else []  # the tag could come twice
+            return [*again, f"{name}.read(r, v);"]
         follows = "tagged_structure_follows" if tagged else "structure_follows"
         if not field.null.covers(within & field.versions):
             raise ValueError(f"{name}: a structure that is nullable in some versions only")
@@ -589,27 +591,41 @@ def metadata_reader(records):
 
 
 def all_messages(messages):
-    """For tests and fuzzing: every message under its name."""
-    out = ["// Generated from protocol/schemas.", '#include "protocol_support/all_messages.h"']
+    """A table of every message, for tests and fuzzing."""
+    out = ["// Generated from protocol/schemas.", '#include "tests/support/protocol/all_messages_impl.h"']
     out += [f'#include "protocol/messages/{m.file}.h"' for m in messages]
-    out += ['#include "protocol/reader.h"', '#include "protocol/writer.h"', "", "namespace tidemark::protocol {", "namespace {", "",
-            "template <class M>", "constexpr AnyMessage any() {",
-            "    return {M::message_name, M::versions, M::flexible_from, &read_and_write<M>};", "}", "", "constexpr AnyMessage table[] = {"]
-    out += [f"    any<{m.name}>()," for m in messages]
-    out += ["};", "", "}  // namespace", "", "std::span<const AnyMessage> all_messages() { return table; }", "", "}  // namespace tidemark::protocol"]
+    out += ["", "namespace tidemark::protocol {", "", "const AnyMessage all_messages_table[] = {"]
+    out += [f"    any_message<{m.name}>()," for m in messages]
+    out += ["};", f"const std::size_t all_messages_table_size = {len(messages)};", "", "}  // namespace tidemark::protocol"]
     return "\n".join(out) + "\n"
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return
+    except FileNotFoundError:
+        pass
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--out", required=True)
+    options.add_argument("--out")
     options.add_argument("--list", action="store_true")
+    options.add_argument("--all-messages")
     options = options.parse_args()
 
     errors = read_errors()
     enumerators = {code: error[1] for code, error in errors.items()}
     schemas = {name: read_schema(name, enumerators) for name in SCHEMAS}
     messages = [m for name in SCHEMAS for m in schemas[name]]
+    if options.all_messages:
+        write(options.all_messages, all_messages(messages))
+        return
     requests = [m for m in schemas["messages"] if m.kind == "request"]
     responses = [m for m in schemas["messages"] if m.kind == "response"]
 
@@ -628,16 +644,7 @@ def main():
         print(";".join(os.path.join(options.out, "protocol", name) for name in files), end="")
         return
     for name, text in files.items():
-        path = os.path.join(options.out, "protocol", name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        try:
-            with open(path, encoding="utf-8") as file:
-                if file.read() == text:
-                    continue
-        except FileNotFoundError:
-            pass
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write(os.path.join(options.out, "protocol", name), text)
 
 
 if __name__ == "__main__":

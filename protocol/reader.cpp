@@ -164,8 +164,9 @@ Reader::Tag Reader::begin_tag() {
 
 void Reader::unknown_tag(const Tag& tag, UnknownTags& to) {
     if (failed_) return;
-    if (memory_left_ < 2 * sizeof(UnknownTag)) return fail("more tagged fields than these bytes are worth memory");
-    memory_left_ -= 2 * sizeof(UnknownTag);  // twice, since the vector grows by doubling
+    constexpr auto cost = 4 * sizeof(UnknownTag);  // the vector grows by doubling
+    if (memory_left_ < cost) return fail("tagged fields need more memory than these bytes are worth");
+    memory_left_ -= cost;
     to.push_back({tag.number, to_vector(rest())});
     at_ = end_;
 }
