@@ -155,8 +155,9 @@ TEST(Mutex, CanBeTriedWithoutWaiting) {
     const auto tried_elsewhere = [&] {
         bool got = false;
         std::jthread([&] {
-            got = mutex.try_lock();
-            if (got) mutex.unlock();
+            if (!mutex.try_lock()) return;
+            got = true;
+            mutex.unlock();
         }).join();
         return got;
     };
