@@ -63,6 +63,12 @@ struct DeletedTopic {
     Uuid id;
 };
 
+/// The raft side of the metadata log, as DescribeQuorum shows it.
+struct QuorumInfo {
+    LeaderEpoch epoch = 0;                             ///< of the leader, this node
+    Offset end_offset{};                               ///< of the log; alone it is the high watermark as well
+};
+
 /// Told after a change is durable and before the call that made it returns, in offset order, one at a time.
 /// The daemon's implementation creates and removes logs and hands out new settings.
 class ImageListener {
@@ -77,6 +83,7 @@ class Controller {
 public:
     virtual ~Controller() = default;
     virtual std::shared_ptr<const Image> image() const = 0;                    ///< never blocks
+    virtual QuorumInfo quorum() const = 0;                                     ///< never blocks
 
     virtual std::vector<CreatedTopic> create_topics(const std::vector<NewTopic>&, bool validate_only) = 0;
     virtual std::vector<DeletedTopic> delete_topics(const std::vector<TopicToDelete>&) = 0;
