@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -18,12 +19,12 @@ std::string first_line(const char* path) {
     return line;
 }
 
-/// `btime` of /proc/stat: when the machine was booted, seconds since the epoch.
+/// When the machine was booted, from two clocks rather than /proc/stat, which a sandbox may hide.
 double read_boot_time() {
-    std::ifstream in{"/proc/stat"};
-    for (std::string word; in >> word;)
-        if (double seconds = 0; word == "btime" && in >> seconds) return seconds;
-    return 0;
+    timespec wall{}, since_boot{};
+    ::clock_gettime(CLOCK_REALTIME, &wall);
+    ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    return static_cast<double>(wall.tv_sec - since_boot.tv_sec) + static_cast<double>(wall.tv_nsec - since_boot.tv_nsec) * 1e-9;
 }
 
 double count_open_fds() {

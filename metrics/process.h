@@ -18,7 +18,7 @@ struct ProcessStats {
 
 struct ProcFacts {
     double ticks_per_second = 100, page_bytes = 4096;
-    double boot_time_seconds = 0;
+    double boot_time_seconds = 0;           ///< since the epoch
 };
 /// Takes the line of /proc/<pid>/stat apart; nothing when it is not one. The program's name in it may hold anything.
 std::optional<ProcessStats> parse_proc_stat(std::string_view line, const ProcFacts&);
