@@ -1,0 +1,121 @@
+"""Data leaves on time, seen by clients: compaction by its deadline, idle or busy, and KIP-47's minimum timestamp."""
+
+import struct
+import threading
+import time
+import unittest
+
+import kafka_wire
+from tidemarkd import Tidemarkd, until
+
+NUM_LATE = "kafka_log_logcleaner_num_logs_compacted_by_max_compaction_lag"
+MAX_DELAY = "kafka_log_logcleaner_max_delay_after_max_compaction_lag"
+FAST = {"log.cleaner.backoff.ms": 100, "log.retention.check.interval.ms": 200, "log.initial.task.delay.ms": 0, "log.segment.delete.delay.ms": 100}
+
+
+def now_ms():
+    return int(time.time() * 1000)
+
+
+def put(connection, topic, pairs, timestamp=None):
+    error, _ = connection.produce(topic, 0, kafka_wire.batch(pairs, timestamp if timestamp is not None else now_ms()))
+    assert error == 0, error
+
+
+class Compaction(unittest.TestCase):
+    LAG = 1500
+
+    def topic(self, daemon):
+        connection = kafka_wire.Connection(daemon.port)
+        self.addCleanup(connection.close)
+        # A dirty ratio of 1 is never exceeded: only the deadline starts a cleaning.
+        configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 1, "max.compaction.lag.ms": self.LAG, "delete.retention.ms": 0, "segment.ms": 3600000}
+        self.assertEqual(connection.create_topic("facts", 1, configs), 0)
+        return connection
+
+    def test_an_idle_topic_is_compacted_after_its_lag_and_the_gauges_return_to_zero(self):
+        with Tidemarkd(FAST) as daemon:
+            connection = self.topic(daemon)
+            for value in range(10):
+                put(connection, "facts", [(b"a", b"%d" % value), (b"b", b"%d" % value)])
+            put(connection, "facts", [(b"b", None)])
+            begin = time.monotonic()
+            self.assertEqual(len(connection.read_all("facts", 0)), 21)
+            until(lambda: connection.read_all("facts", 0)[0][2] == b"9", "only the last values are left", 30)
+            self.assertGreaterEqual(time.monotonic() - begin, self.LAG / 1000 - 0.5, "not before the lag is over")
+            # The tombstone's own horizon passes with the cleaning that first saw it (delete.retention.ms=0).
+            until(lambda: [r[1:] for r in connection.read_all("facts", 0)] == [(b"a", b"9")], "the tombstone is gone too", 30)
+            until(lambda: daemon.metrics()[NUM_LATE] == 0 and daemon.metrics()[MAX_DELAY] == 0, "nothing is late any more")
+
+    def test_a_busy_topic_is_compacted_while_it_is_read(self):
+        with Tidemarkd(FAST) as daemon:
+            self.topic(daemon)
+            stopping = threading.Event()
+            latest = {}
+            failures = []
+
+            def write():
+                connection = kafka_wire.Connection(daemon.port)
+                n = 0
+                while not stopping.is_set():
+                    pairs = [(b"k%d" % (n % 50), b"%d" % n)]
+                    put(connection, "facts", pairs)
+                    latest.update(pairs)
+                    n += 1
+
+            def read():
+                connection = kafka_wire.Connection(daemon.port)
+                while not stopping.is_set():
+                    records = connection.read_all("facts", 0)
+                    offsets = [r[0] for r in records]
+                    if offsets != sorted(set(offsets)):
+                        failures.append("offsets out of order")
+
+            threads = [threading.Thread(target=f) for f in (write, read, read)]
+            for thread in threads:
+                thread.start()
+            try:
+                until(lambda: any(v > 0 for s, v in daemon.metrics().items() if s.startswith("tidemark_cleaner_cleanings_total")), "a cleaning has happened", 40)
+            finally:
+                stopping.set()
+                for thread in threads:
+                    thread.join()
+            self.assertEqual(failures, [])
+            connection = kafka_wire.Connection(daemon.port)
+            end = connection.list_offset("facts", 0, -1)[2]
+            until(lambda: len(connection.read_all("facts", 0)) < end, "records have been compacted away", 30)
+            last = {}
+            for _, key, value in connection.read_all("facts", 0):
+                last[key] = value
+            self.assertEqual(last, latest, "every key's last value is there")
+
+    def test_a_late_log_shows_in_both_gauges(self):
+        # Without a cleaner thread that gets to work nothing is compacted in time; the throttle stands in for a slow disk.
+        with Tidemarkd({**FAST, "log.cleaner.io.max.bytes.per.second": 2000}) as daemon:
+            connection = self.topic(daemon)
+            for value in range(40):
+                put(connection, "facts", [(b"a", b"%d" % value + b"x" * 500)])
+            until(lambda: daemon.metrics()[NUM_LATE] >= 1 and daemon.metrics()[MAX_DELAY] > 0, "the log is late", 30)
+
+
+class MinimumTimestamp(unittest.TestCase):
+    def test_exactly_the_segments_before_it_go(self):
+        with Tidemarkd(FAST) as daemon:
+            connection = kafka_wire.Connection(daemon.port)
+            self.addCleanup(connection.close)
+            base = now_ms() - 10_000_000
+            self.assertEqual(connection.create_topic("dated", 1, {"segment.ms": 1000, "retention.ms": -1, "message.timestamp.before.max.ms": 9223372036854775807}), 0)
+            # Records' timestamps further apart than segment.ms roll a segment each.
+            for i in range(6):
+                put(connection, "dated", [(None, b"%d" % i)], base + i * 100_000)
+            self.assertEqual(len(connection.read_all("dated", 0)), 6)
+            body = struct.pack(">ib", 1, 2) + kafka_wire.text("dated") + struct.pack(">i", 1) + kafka_wire.text("log.retention.mintimestamp") + b"\0" + kafka_wire.text(str(base + 300_000)) + b"\0"
+            self.assertEqual(struct.unpack_from(">h", connection.ask(44, 0, body), 8)[0], 0)
+            until(lambda: connection.list_offset("dated", 0, -2)[2] == 3, "the segments whose newest record is older are gone", 30)
+            self.assertEqual([r[2] for r in connection.read_all("dated", 0)], [b"3", b"4", b"5"], "a record exactly at the timestamp stays")
+            series = daemon.metrics()
+            self.assertEqual(sum(v for s, v in series.items() if s.startswith("tidemark_retention_deleted_segments_total") and "min_timestamp" in s), 3)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,115 @@
+"""kill -9 under load, again and again: what acks=all acknowledged is read back once, in order.
+
+An idempotent producer with several batches in flight writes counting numbers. The daemon is killed at a random moment and
+started again on the same directory; the producer sends again, with the same sequence numbers, whatever was not answered.
+The rounds and the seed come from the environment: ROUNDS (20), SEED.
+"""
+
+import os
+import random
+import threading
+import time
+import unittest
+
+import kafka_wire
+from tidemarkd import Tidemarkd, until
+
+IN_FLIGHT = 5
+RECORDS_PER_BATCH = 20
+
+
+class Producer(threading.Thread):
+    """Lives through the kills. Batch n holds the numbers from n × RECORDS_PER_BATCH on, its first sequence number too."""
+
+    def __init__(self, port, topic):
+        super().__init__(daemon=True)
+        self.port, self.topic = port, topic
+        self.producer = None
+        self.acknowledged = 0          # batches
+        self.up = threading.Event()    # the daemon serves
+        self.stopping = False
+        self.resent = 0
+        self.error = None
+
+    def records(self, n):
+        first = n * RECORDS_PER_BATCH
+        values = [(b"key-%d" % (i % 7), b"%d" % i) for i in range(first, first + RECORDS_PER_BATCH)]
+        return kafka_wire.batch(values, int(time.time() * 1000), *self.producer, sequence=first)
+
+    def run(self):
+        try:
+            sent_before = 0
+            while True:
+                self.up.wait()
+                try:
+                    connection = kafka_wire.Connection(self.port)
+                    if self.producer is None:
+                        self.producer = connection.init_producer_id()
+                    self.resent += sent_before - self.acknowledged
+                    sent = self.acknowledged
+                    while True:
+                        while sent - self.acknowledged < IN_FLIGHT and not self.stopping:
+                            connection.send_produce(self.topic, 0, self.records(sent))
+                            sent += 1
+                            sent_before = max(sent_before, sent)
+                        if sent == self.acknowledged:
+                            return
+                        error, base = connection.produced(connection.receive()[1])
+                        # 46 is DUPLICATE_SEQUENCE_NUMBER: older than the five batches that are remembered, but there.
+                        if error not in (0, 46):
+                            raise AssertionError(f"batch {self.acknowledged} was answered with error {error}")
+                        if error == 0 and base != self.acknowledged * RECORDS_PER_BATCH:
+                            raise AssertionError(f"batch {self.acknowledged} is at offset {base}")
+                        self.acknowledged += 1
+                except OSError:
+                    self.up.clear() if not self.stopping else time.sleep(0.01)
+        except Exception as error:  # shown by the test
+            self.error = error
+
+
+class KillMinusNine(unittest.TestCase):
+    def test_acknowledged_records_are_there_once_and_in_order(self):
+        rounds = int(os.environ.get("ROUNDS", "20"))
+        seed = int(os.environ.get("SEED", str(random.randrange(1 << 32))))
+        print(f"seed {seed}", flush=True)
+        dice = random.Random(seed)
+        # Small segments, so that rolls, index files and snapshots are in the way of the kills too.
+        daemon = Tidemarkd({"log.segment.bytes": 1 << 20, "log.roll.ms": 300, "log.index.interval.bytes": 512})
+        self.addCleanup(daemon.close)
+        daemon.start()
+        connection = kafka_wire.Connection(daemon.port)
+        self.assertEqual(connection.create_topic("counted"), 0)
+        connection.close()
+        producer = Producer(daemon.port, "counted")
+        producer.up.set()
+        producer.start()
+        for number in range(rounds):
+            before = producer.acknowledged
+            until(lambda: producer.error or producer.acknowledged > before + 2, "batches are acknowledged")
+            time.sleep(dice.uniform(0.0, 0.4))
+            producer.up.clear()
+            daemon.kill()
+            acknowledged = producer.acknowledged
+            self.assertIsNone(producer.error)
+            daemon.start()
+            connection = kafka_wire.Connection(daemon.port)
+            there = connection.read_all("counted", 0)
+            connection.close()
+            numbers = [int(value) for _, _, value in there]
+            self.assertEqual(numbers, list(range(len(numbers))), f"round {number}: in order, each once")
+            self.assertEqual([offset for offset, _, _ in there], numbers)
+            self.assertGreaterEqual(len(numbers), acknowledged * RECORDS_PER_BATCH, f"round {number}: an acknowledged record is missing")
+            producer.up.set()
+        producer.stopping = True
+        producer.join(30)
+        self.assertFalse(producer.is_alive())
+        self.assertIsNone(producer.error)
+        connection = kafka_wire.Connection(daemon.port)
+        numbers = [int(value) for _, _, value in connection.read_all("counted", 0)]
+        self.assertEqual(numbers, list(range(producer.acknowledged * RECORDS_PER_BATCH)))
+        print(f"{rounds} kills, {len(numbers)} records, {producer.resent} batches sent again", flush=True)
+        self.assertEqual(daemon.stop(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
