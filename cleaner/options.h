@@ -15,8 +15,9 @@ struct Differences {
     bool record_expiry = true;                  ///< D7, log.cleaner.record.expiry.enable
     bool output_overflow_continues = true;      ///< D16: an output segment that is full is followed by another
     bool retry_uncleanable = true;              ///< D11
+    bool remove_failed_output = true;           ///< off: the files of a pass that failed stay until the next start
 
-    static Differences none() { return {false, false, false, false, false, false, false}; }
+    static Differences none() { return {false, false, false, false, false, false, false, false}; }
     friend bool operator==(const Differences&, const Differences&) = default;
 };
 
