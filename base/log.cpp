@@ -21,6 +21,8 @@ spdlog::level::level_enum level_of(LogLevel level) noexcept {
 
 bool log_enabled(LogLevel level) noexcept { return spdlog::should_log(level_of(level)); }
 
+void set_log_level(LogLevel level) { spdlog::set_level(level_of(level)); }
+
 void log_line(LogLevel level, std::string_view line) { spdlog::log(level_of(level), "{}", line); }
 
 std::int64_t LogLimit::admit() noexcept {

@@ -15,6 +15,8 @@ namespace tidemark {
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 bool log_enabled(LogLevel) noexcept;
+/// From now on lines below this level are dropped.
+void set_log_level(LogLevel);
 void log_line(LogLevel, std::string_view line);
 
 template <class... Args>
