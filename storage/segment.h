@@ -134,6 +134,7 @@ public:
     };
     /// Append-and-read 5: whether the append needs a new segment.
     Result<bool> should_roll_for(const RollQuestion&) const;
+    std::int64_t roll_jitter_ms() const { return options_.roll_jitter_ms; }
     Timestamp created_at() const { return Timestamp{created_at_.load(std::memory_order_relaxed)}; }
 
     /// Forces the last time entry and cuts the indexes (and a preallocated file) to what they hold.
