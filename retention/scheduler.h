@@ -1,0 +1,110 @@
+/// Retention of all logs: asks policy.h for each, and acts.
+///
+/// Source: retention 1, 2; D6, D8, D23.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <unordered_map>
+
+#include "base/published.h"
+#include "retention/policy.h"
+#include "storage/log_manager.h"
+
+namespace tidemark::retention {
+
+/// What policy.h looks at, of one log. Largest timestamps are read only for policies with `delete`.
+Result<LogState> read_log_state(const storage::Log&);
+
+/// Segments that went by one rule, since start.
+struct Deleted {
+    std::uint64_t segments = 0;
+    std::uint64_t bytes = 0;
+};
+
+struct PartitionStats {
+    TopicPartition partition;
+    std::array<Deleted, rule_count> deleted{};       ///< by Rule
+    std::size_t future_segments = 0;                 ///< hold up deletion by time (D8), at the last look
+    std::size_t held_back = 0;                       ///< old enough, but behind a younger one
+    std::optional<Timestamp> next_deletion;          ///< by retention.ms, if nothing is appended to the oldest segment
+    std::int32_t size_percent = 0;                   ///< of retention.bytes, 0 when unlimited: Kafka's RetentionSizeInPercent
+};
+
+struct SchedulerStats {
+    std::uint64_t runs = 0;
+    double seconds = 0;                              ///< of all runs
+    std::array<Deleted, rule_count> deleted{};
+    std::vector<PartitionStats> partitions;          ///< by name
+};
+
+/// One segment that went, for the audit trail; or one that will, for `tidemark plan`.
+struct SegmentReport {
+    TopicPartition partition;
+    Offset base_offset{};
+    Offset end_offset{};
+    std::int64_t bytes = 0;
+    std::optional<Timestamp> largest_record_timestamp;
+    Timestamp modified{};
+    Deletion deletion;
+};
+
+/// What retention would do to one log now.
+struct Plan {
+    TopicPartition partition;
+    LogState state;
+    Decision decision;
+};
+
+/// Life:    tick() as often as its owner likes: it looks at the clock itself. apply() at any time.
+/// Threads: all members from any thread; tick() from one at a time.
+class Scheduler {
+public:
+    /// Keeps the cleaner away from a log that is not compacted while retention is at work: a change of policy must not race
+    /// (cleaner 3). False: somebody else is there, the log's turn comes at the next run.
+    struct Guard {
+        std::function<bool(const TopicPartition&)> pause_if_idle;
+        std::function<void(const TopicPartition&)> resume;
+    };
+    using Observer = std::function<void(const SegmentReport&)>;
+    using ClockTrust = std::function<bool()>;
+
+    Scheduler(storage::LogManager&, const Clock&, RetentionOptions, Guard = {}, Observer = {}, ClockTrust = {});
+
+    /// Runs retention over all logs without `compact` in their policy when it is due; true when it did.
+    bool tick() EXCLUDES(mutex_);
+    /// The same at once.
+    void run() EXCLUDES(mutex_);
+    /// One log, now: the cleaner's threads for compacted logs. True when segments went.
+    Result<bool> apply(storage::Log&) EXCLUDES(mutex_);
+    /// What apply() would do with these settings; nothing changes. Nothing for settings: the log's own.
+    Result<Plan> plan(const storage::Log&, const storage::LogConfig* instead = nullptr) const;
+
+    /// New differences; the interval is fixed at start, as in Kafka.
+    void reconfigure(RetentionOptions) EXCLUDES(mutex_);
+    SchedulerStats stats() const EXCLUDES(mutex_);
+
+private:
+    struct Notes {
+        PartitionStats stats;
+        std::optional<Offset> warned_about;          // base of the segment from the future (D8)
+    };
+    Decision decide_for(const LogState&, const storage::LogConfig&) const;
+    void note(const storage::Log&, const LogState&, const Decision&, const storage::LogConfig&) EXCLUDES(mutex_);
+    void warn_about_future(const storage::Log&, const LogState&, const Decision&) EXCLUDES(mutex_);
+    void forget_gone_partitions() EXCLUDES(mutex_);
+
+    storage::LogManager& logs_;
+    const Clock& clock_;
+    const Guard guard_;
+    const Observer observer_;
+    const ClockTrust clock_trust_;
+    Published<RetentionOptions> options_;
+    const std::chrono::milliseconds started_;
+    mutable Mutex mutex_;
+    std::optional<std::chrono::milliseconds> next_run_ GUARDED_BY(mutex_);
+    std::unordered_map<TopicPartition, Notes> notes_ GUARDED_BY(mutex_);
+    SchedulerStats totals_ GUARDED_BY(mutex_);
+};
+
+}  // namespace tidemark::retention
