@@ -48,7 +48,7 @@ TEST(Compression, EveryCodecAndLevelComesBackInAnyPieces) {
         for (const auto level : {std::optional<int>{}, std::optional{range.min}, std::optional{range.standard}, std::optional{range.max}}) {
             if (level == 0 && codec != Codec::snappy) continue;
             for (const std::size_t size : {0, 1, 100, 32768, 32769, 65536, 65537, 200000, 1'000'000}) {
-                if (level && *level > 12 && size > 200000) continue;  // slow, and nothing new
+                if (level.value_or(0) > 9 && size > 65537) continue;  // slow, and nothing new
                 for (const Buffer& data : {text(size), noise(size)}) {
                     SCOPED_TRACE(std::to_string(static_cast<int>(codec)) + " level " + std::to_string(level.value_or(-99)) + " size " + std::to_string(size));
                     Buffer packed{std::byte{7}};

@@ -286,7 +286,7 @@ TEST(RecordReader, RewindStartsOver) {
 
 TEST(RecordReader, RecordsLargerThanItsWindow) {
     std::string big;
-    for (int i = 0; big.size() < 3'000'000; ++i) big += std::to_string(i * 7919);
+    for (int i = 0; big.size() < 3'000'000; ++i) big += std::to_string(std::int64_t{i} * 7919);
     const std::vector<Rec> records = {{.offset = 0, .timestamp = 1, .key = "small"},
                                       {.offset = 1, .timestamp = 1, .key = "big", .value = big},
                                       {.offset = 2, .timestamp = 1, .key = "small", .value = "again"}};
