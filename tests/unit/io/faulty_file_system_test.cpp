@@ -417,6 +417,26 @@ TEST(PowerLoss, WhatWasCutOffComesBackOldOrNot) {
     EXPECT_TRUE(saw_zeros);
 }
 
+TEST(PowerLoss, WhatLiesBehindACutIsOldWhenItComesBack) {
+    FaultyFileSystem disk;
+    put_for_certain(disk, "a", std::string(2000, 'o'));
+    ASSERT_TRUE(disk.open("a", OpenMode::read_write).value()->resize(100));
+    for (const auto& text : contents_after_restart(disk, "a")) {
+        ASSERT_GE(text->size(), 100u);
+        if (text->size() > 512) EXPECT_EQ(text->substr(512), std::string(text->size() - 512, 'o'));
+        EXPECT_EQ(text->substr(0, 100), std::string(100, 'o'));
+    }
+}
+
+TEST(PowerLoss, EmptyingOnOpenIsAChangeOfTheContent) {
+    FaultyFileSystem disk;
+    put_for_certain(disk, "a", "old");
+    ASSERT_TRUE(disk.open("a", OpenMode::create_truncated));
+    EXPECT_THAT(contents_after_restart(disk, "a"), UnorderedElementsAre("", "o", "ol", "old"));
+    ASSERT_TRUE(sync(disk, "a"));
+    EXPECT_THAT(contents_after_restart(disk, "a"), ElementsAre(""));
+}
+
 TEST(PowerLoss, NamesAreLostInAnyCombination) {
     FaultyFileSystem disk;
     put_for_certain(disk, "renamed", "");
@@ -438,6 +458,15 @@ TEST(PowerLoss, ChangesOfOneNameHappenInTheirOrder) {
     ASSERT_TRUE(disk.rename("b", "c"));
     ASSERT_TRUE(disk.remove("c"));
     EXPECT_THAT(names_after_restart(disk), UnorderedElementsAre("a", "b", "c", ""));
+}
+
+TEST(PowerLoss, AFreedNameIsTakenAgainOnlyAfterItWasFreed) {
+    FaultyFileSystem disk;
+    put_for_certain(disk, "a", "first");
+    ASSERT_TRUE(disk.rename("a", "b"));
+    ASSERT_TRUE(put(disk, "a", ""));
+    EXPECT_THAT(seen_after_restart(disk, [](MemoryFileSystem& after) { return content(after, "a").value_or("-") + "|" + content(after, "b").value_or("-"); }),
+                UnorderedElementsAre("first|-", "-|first", "|first"));
 }
 
 // The crash-safe way to replace a file needs all of its steps, in this order.
@@ -499,6 +528,19 @@ TEST(PowerLoss, ARemovedDirectoryTakesItsInsideAlong) {
                 UnorderedElementsAre("111", "110", "100", "000"));
     ASSERT_TRUE(disk.sync_directory("/"));
     EXPECT_THAT(names_after_restart(disk), ElementsAre(""));
+}
+
+TEST(PowerLoss, WhatWasMovedOutOfARemovedDirectoryIsNotLost) {
+    FaultyFileSystem disk;
+    ASSERT_TRUE(create_directories(disk, "d"));
+    ASSERT_TRUE(create_directories(disk, "e"));
+    put_for_certain(disk, "d/a", "text");
+    ASSERT_TRUE(disk.rename("d/a", "e/b"));
+    ASSERT_TRUE(disk.remove_directory("d"));
+    const auto where = [&] { return seen_after_restart(disk, [](MemoryFileSystem& after) { return names(after, "/") + "|" + names(after, "e"); }); };
+    EXPECT_THAT(where(), UnorderedElementsAre("d/ e/|", "d/ e/|b", "e/|b")) << "d goes only when its file has gone to e";
+    ASSERT_TRUE(disk.sync_directory("/"));
+    EXPECT_THAT(where(), ElementsAre("e/|b"));
 }
 
 TEST(PowerLoss, ARenamedDirectoryKeepsItsInside) {
