@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "metadata/image.h"
 #include "protocol/error_code.h"
 

@@ -261,7 +261,7 @@ std::vector<std::string> broker_contradictions(const ConfigLayers& layers) {
     }
     const std::int64_t threads = broker_integer(layers, "log.cleaner.threads"), buffer = broker_integer(layers, "log.cleaner.dedupe.buffer.size");
     if (threads > 0 && buffer / threads <= 1024 * 1024) {
-        problems.push_back(fmt::format("log.cleaner.dedupe.buffer.size must be at least 1 MiB per cleaner thread; {} for {} threads is too small.", buffer, threads));
+        problems.push_back(std::string("log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."));
     }
     return problems;
 }
@@ -335,6 +335,8 @@ std::vector<DescribedConfig> describe_group(const ConfigLayers& layers, const Co
         if (broker_key) {
             auto inherited = synonyms_of(layers, *broker_key, config.sensitive);
             config.synonyms.insert(config.synonyms.end(), std::make_move_iterator(inherited.begin()), std::make_move_iterator(inherited.end()));
+        } else if (key.default_value) {
+            config.synonyms.push_back({config.name, std::string(*key.default_value), ConfigSource::default_config});
         }
         if (!config.synonyms.empty()) config.source = config.synonyms.front().source;
         all.push_back(std::move(config));
