@@ -1,0 +1,210 @@
+#include "cmd/tidemarkd/api.h"
+
+#include <boost/json.hpp>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace tidemark {
+namespace {
+
+namespace json = boost::json;
+using http::Request;
+using http::Response;
+
+Response json_answer(const json::value& value) {
+    return {.status = 200, .content_type = std::string(http::json_type), .body = json::serialize(value) + "\n"};
+}
+
+json::value or_null(const std::optional<std::int64_t>& value) { return value ? json::value(*value) : json::value(nullptr); }
+json::value or_null(const std::optional<Timestamp>& value) { return value ? json::value(value->value) : json::value(nullptr); }
+json::value unless_unlimited(std::int64_t value) { return value == storage::unlimited ? json::value(nullptr) : json::value(value); }
+
+json::object named(const TopicPartition& partition) { return {{"topic", partition.topic}, {"partition", partition.partition}}; }
+
+// --- reading ---------------------------------------------------------------------------------------------------------
+
+json::object broker_of(const ApiParts& parts) {
+    const auto image = parts.controller.image();
+    json::array listeners;
+    for (const auto& listener : parts.server.listeners()) listeners.push_back({{"name", listener.name}, {"host", listener.host}, {"port", listener.port}});
+    json::array directories;
+    for (const auto& directory : parts.logs.directories())
+        directories.push_back({{"path", directory.path}, {"id", directory.directory_id.text()}, {"offline", directory.offline}, {"logs", directory.logs},
+                               {"capacity_bytes", directory.total_bytes}, {"available_bytes", directory.usable_bytes}});
+    json::object features;
+    for (const auto& [name, level] : image->features) features[name] = level;
+    return {{"version", TIDEMARK_VERSION}, {"node_id", parts.logs.identity().node_id}, {"cluster_id", parts.logs.identity().cluster_id},
+            {"listeners", std::move(listeners)}, {"log_directories", std::move(directories)}, {"features", std::move(features)}};
+}
+
+json::object configs_of(const metadata::Image& image, const std::string& topic) {
+    json::object configs;
+    for (const auto& [key, value] : image.overrides(metadata::ResourceType::topic, topic)) configs[key] = value;
+    return configs;
+}
+
+json::object topics_of(const ApiParts& parts) {
+    const auto image = parts.controller.image();
+    json::array topics;
+    for (const auto& [name, topic] : image->topics)
+        topics.push_back({{"name", name}, {"id", topic->id.text()}, {"partitions", topic->partitions.size()}, {"configs", configs_of(*image, name)}});
+    return {{"topics", std::move(topics)}};
+}
+
+json::object partition_of(const ApiParts& parts, const TopicPartition& partition, const metadata::Partition& facts) {
+    json::object object{{"partition", partition.partition}, {"leader", facts.leader}, {"leader_epoch", facts.leader_epoch}};
+    const auto log = parts.logs.find(partition);
+    object["online"] = log != nullptr;
+    if (!log) return object;
+    const auto stats = log->stats();
+    object["log_start_offset"] = stats.log_start_offset.value;
+    object["last_stable_offset"] = stats.last_stable_offset.value;
+    object["high_watermark"] = stats.high_watermark.value;
+    object["log_end_offset"] = stats.log_end_offset.value;
+    object["recovery_point"] = stats.recovery_point.value;
+    object["bytes"] = stats.bytes;
+    object["segments"] = stats.segments;
+    object["producers"] = stats.producers;
+    object["oldest_segment_timestamp"] = or_null(stats.oldest_timestamp);
+    object["newest_segment_timestamp"] = or_null(stats.newest_timestamp);
+    return object;
+}
+
+Response topic_answer(const ApiParts& parts, const Request& request) {
+    const auto name = request.path.substr(std::string_view{"/api/v1/topics/"}.size());
+    const auto image = parts.controller.image();
+    const auto* topic = image->find(name);
+    if (topic == nullptr) return http::json_error(404, "there is no topic " + name);
+    json::array partitions;
+    for (const auto& [number, facts] : topic->partitions) partitions.push_back(partition_of(parts, {name, number}, facts));
+    return json_answer(json::object{{"name", name}, {"id", topic->id.text()}, {"configs", configs_of(*image, name)}, {"partitions", std::move(partitions)}});
+}
+
+json::object cleaner_of(const ApiParts& parts) {
+    const auto stats = parts.cleaner.stats();
+    const auto options = parts.cleaner.options();
+    json::array logs;
+    for (const auto& planned : parts.cleaner.plan()) {
+        const auto& decision = planned.decision;
+        auto log = named(planned.partition);
+        log["next"] = planned.why ? json::value(cleaner::to_string(*planned.why)) : json::value(nullptr);
+        log["first_dirty_offset"] = decision.first_dirty.value;
+        log["cleanable_end_offset"] = decision.cleanable_end.value;
+        log["held_by"] = cleaner::to_string(decision.held_by);
+        log["clean_bytes"] = decision.clean_bytes;
+        log["cleanable_bytes"] = decision.cleanable_bytes;
+        log["dirty_ratio"] = decision.total_bytes() > 0 ? decision.ratio() : 0.0;
+        log["deadline"] = or_null(decision.deadline);
+        log["held_deadline"] = or_null(decision.held_deadline);
+        log["delay_ms"] = decision.delay_ms;
+        log["delete_horizon_due"] = or_null(decision.horizon_due);
+        log["state"] = planned.state ? json::value(cleaner::to_string(*planned.state)) : json::value(nullptr);
+        log["uncleanable"] = planned.uncleanable ? json::value(planned.uncleanable->reason) : json::value(nullptr);
+        logs.push_back(std::move(log));
+    }
+    return {{"threads", options->threads}, {"backoff_ms", options->backoff_ms}, {"cleanings", stats.passes}, {"failed_cleanings", stats.failed_passes},
+            {"logs_beyond_max_compaction_lag", stats.lag.logs_delayed}, {"max_delay_ms", stats.lag.max_delay_ms}, {"logs", std::move(logs)}};
+}
+
+json::object retention_of(const ApiParts& parts) {
+    json::array logs;
+    for (const auto& log : parts.logs.logs()) {
+        const auto config = log->config();
+        auto object = named(log->partition());
+        object["compacts"] = config->compacts;
+        object["deletes"] = config->deletes;
+        object["retention_ms"] = or_null(config->retention_ms);
+        object["retention_bytes"] = or_null(config->retention_bytes);
+        object["min_timestamp"] = or_null(config->retention_min_timestamp);
+        object["min_compaction_lag_ms"] = config->min_compaction_lag_ms;
+        object["max_compaction_lag_ms"] = unless_unlimited(config->max_compaction_lag_ms);
+        json::array deletions;
+        if (const auto plan = parts.retention.plan(*log)) {
+            for (const auto& deletion : plan->decision.deletions)
+                deletions.push_back({{"base_offset", plan->state.segments[deletion.segment].base_offset.value}, {"bytes", plan->state.segments[deletion.segment].bytes}, {"why", deletion.text()}});
+        }
+        object["due"] = std::move(deletions);
+        logs.push_back(std::move(object));
+    }
+    const auto clock = parts.clock_trust.stats();
+    return {{"clock_trusted", clock.trusted}, {"clock_reason", clock.reason}, {"logs", std::move(logs)}};
+}
+
+bool is_ready(const ApiParts& parts) {
+    if (!parts.loops_alive()) return false;
+    for (const auto& directory : parts.logs.directories())
+        if (directory.offline) return false;
+    return true;
+}
+
+constexpr std::string_view index_page =
+    "tidemarkd\n\n"
+    "/metrics              Prometheus\n"
+    "/healthz              200 while the event loops are alive\n"
+    "/readyz               200 while clients are served and no log directory is offline\n"
+    "/api/v1/broker        who this is\n"
+    "/api/v1/topics        names, ids, settings\n"
+    "/api/v1/topics/NAME   partitions with their offsets and sizes\n"
+    "/api/v1/cleaner       what is cleaned next, and why\n"
+    "/api/v1/retention     what is deleted next\n";
+
+// --- changing --------------------------------------------------------------------------------------------------------
+
+/// topic and partition of a query; nothing when one is missing or no number.
+std::optional<TopicPartition> partition_in(const Request& request) {
+    const auto topic = request.query.find("topic"), partition = request.query.find("partition");
+    if (topic == request.query.end() || partition == request.query.end()) return std::nullopt;
+    TopicPartition named{topic->second, 0};
+    const auto& digits = partition->second;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), named.partition);
+    if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+    return named;
+}
+
+Response clean(const ApiParts& parts, const Request& request) {
+    const auto partition = partition_in(request);
+    if (!partition) return http::json_error(400, "say which: ?topic=NAME&partition=NUMBER");
+    const auto log = parts.logs.find(*partition);
+    if (!log) return http::json_error(404, "there is no log " + partition->text());
+    if (!log->config()->compacts) return http::json_error(409, partition->text() + " is not compacted: its cleanup.policy does not contain compact");
+    parts.cleaner.request(*partition);
+    return json_answer(json::object{{"requested", partition->text()}});
+}
+
+}  // namespace
+
+http::Router reading_router(const ApiParts& parts) {
+    http::Router router;
+    router.add("GET", "/", [](const Request&) { return Response{.body = std::string(index_page)}; });
+    router.add("GET", "/metrics", [&exposition = parts.exposition](const Request&) { return Response{.content_type = metrics::Exposition::content_type, .body = exposition.text()}; });
+    router.add("GET", "/healthz", [parts](const Request&) { return parts.loops_alive() ? Response{.body = "ok\n"} : Response{.status = 503, .body = "an event loop does not move\n"}; });
+    router.add("GET", "/readyz", [parts](const Request&) { return is_ready(parts) ? Response{.body = "ready\n"} : Response{.status = 503, .body = "not ready, see the log\n"}; });
+    router.add("GET", "/api/v1/broker", [parts](const Request&) { return json_answer(broker_of(parts)); });
+    router.add("GET", "/api/v1/topics", [parts](const Request&) { return json_answer(topics_of(parts)); });
+    router.add("GET", "/api/v1/topics/", [parts](const Request& request) { return topic_answer(parts, request); });
+    router.add("GET", "/api/v1/cleaner", [parts](const Request&) { return json_answer(cleaner_of(parts)); });
+    router.add("GET", "/api/v1/retention", [parts](const Request&) { return json_answer(retention_of(parts)); });
+    return router;
+}
+
+http::Router admin_router(const ApiParts& parts) {
+    http::Router router;
+    router.add("GET", "/v1/status", [parts](const Request&) {
+        auto status = broker_of(parts);
+        status["state"] = is_ready(parts) ? "serving" : "not ready";
+        return json_answer(status);
+    });
+    router.add("POST", "/v1/clean", [parts](const Request& request) { return clean(parts, request); });
+    router.add("POST", "/v1/retention", [parts](const Request&) {
+        parts.retention.run();
+        return json_answer(retention_of(parts));
+    });
+    router.add("POST", "/v1/clock/confirm", [parts](const Request&) {
+        parts.clock_trust.confirm();
+        return json_answer(json::object{{"clock_trusted", parts.clock_trust.trusted()}});
+    });
+    return router;
+}
+
+}  // namespace tidemark

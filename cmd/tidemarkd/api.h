@@ -1,0 +1,52 @@
+/// What the HTTP doors answer: numbers, states and the few commands that change something. Reads the rooms below at the
+/// moment of the request; keeps nothing.
+///
+/// http.listener: GET only.
+///   /                        this list
+///   /metrics                 Prometheus
+///   /healthz                 200 while the event loops are alive
+///   /readyz                  200 while clients are served and no log directory is offline
+///   /api/v1/broker           who this is
+///   /api/v1/topics           names, ids, settings
+///   /api/v1/topics/NAME      partitions with their offsets and sizes
+///   /api/v1/cleaner          what is cleaned next, and why
+///   /api/v1/retention        what is deleted next
+///
+/// admin.socket:
+///   GET  /v1/status
+///   POST /v1/clean?topic=T&partition=P   clean at the next round, whatever the dirty ratio
+///   POST /v1/retention                   run retention now
+///   POST /v1/clock/confirm               the wall clock is right (D23)
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "cleaner/cleaner_pool.h"
+#include "daemon/server.h"
+#include "http/router.h"
+#include "metadata/controller.h"
+#include "metrics/exposition.h"
+#include "retention/clock_trust.h"
+#include "retention/scheduler.h"
+#include "storage/log_manager.h"
+
+namespace tidemark {
+
+/// All of it outlives the routers.
+struct ApiParts {
+    const Clock& clock;
+    storage::LogManager& logs;
+    const metadata::Controller& controller;
+    cleaner::CleanerPool& cleaner;
+    retention::Scheduler& retention;
+    retention::ClockTrust& clock_trust;
+    const daemon::Server& server;
+    const metrics::Exposition& exposition;
+    std::function<bool()> loops_alive;
+};
+
+http::Router reading_router(const ApiParts&);
+http::Router admin_router(const ApiParts&);
+
+}  // namespace tidemark
