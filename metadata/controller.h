@@ -25,8 +25,8 @@ struct NewTopic {
     std::string name;
     std::int32_t partitions = -1;                      ///< -1: num.partitions
     std::int16_t replication_factor = -1;
-    std::map<std::int32_t, std::vector<std::int32_t>> assignments;
-    std::vector<std::pair<std::string, std::optional<std::string>>> configs;   ///< in the order given
+    std::map<std::int32_t, std::vector<std::int32_t>> assignments = {};
+    std::vector<std::pair<std::string, std::optional<std::string>>> configs = {};   ///< in the order given
 };
 struct CreatedTopic {
     Outcome outcome;
@@ -38,7 +38,7 @@ struct CreatedTopic {
 struct NewPartitions {
     std::string topic;
     std::int32_t count = 0;
-    std::optional<std::vector<std::vector<std::int32_t>>> assignments;
+    std::optional<std::vector<std::vector<std::int32_t>>> assignments = {};
 };
 
 enum class AlterOp : std::int8_t { set = 0, remove = 1, append = 2, subtract = 3 };
@@ -55,8 +55,8 @@ struct AlterConfigs {
 };
 
 struct TopicToDelete {
-    std::optional<std::string> name;
-    Uuid id;
+    std::optional<std::string> name = {};
+    Uuid id = {};
 };
 struct DeletedTopic {
     Outcome outcome;
