@@ -1,0 +1,93 @@
+#include <boost/json.hpp>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "cmd/tidemark/client.h"
+#include "cmd/tidemark/commands.h"
+
+namespace tidemark::tool {
+namespace {
+
+namespace json = boost::json;
+
+int failed(const Error& error) {
+    std::fprintf(stderr, "%s\n", error.context.empty() ? error.message().c_str() : (error.context + (error.os ? ": " + error.os.message() : "")).c_str());
+    return error.code == Errc::invalid_argument ? 2 : 1;
+}
+
+/// A member as text: "-" for null or none.
+std::string text(const json::object& object, std::string_view key) {
+    const auto* value = object.if_contains(key);
+    if (value == nullptr || value->is_null()) return "-";
+    if (value->is_string()) return std::string(value->as_string());
+    if (value->is_double()) return fmt::format("{:.3f}", value->as_double());
+    return json::serialize(*value);
+}
+
+void print_cleaner(const json::object& cleaner) {
+    std::fputs("cleaner\n", stdout);
+    std::fputs(fmt::format("  {:<40} {:<14} {:>10} {:>10} {:>12} {:>7}  {:<14} {:<16}\n", "log", "next", "from", "to", "dirty bytes", "ratio", "deadline ms", "held by").c_str(), stdout);
+    for (const auto& entry : cleaner.at("logs").as_array()) {
+        const auto& log = entry.as_object();
+        std::fputs(fmt::format("  {:<40} {:<14} {:>10} {:>10} {:>12} {:>7}  {:<14} {:<16}\n", text(log, "topic") + "-" + text(log, "partition"), text(log, "next"), text(log, "first_dirty_offset"),
+                               text(log, "cleanable_end_offset"), text(log, "cleanable_bytes"), text(log, "dirty_ratio"), text(log, "deadline"), text(log, "held_by")).c_str(), stdout);
+        if (const auto why = text(log, "uncleanable"); why != "-") std::fputs(("    cannot be cleaned: " + why + "\n").c_str(), stdout);
+    }
+}
+
+void print_retention(const json::object& retention) {
+    std::fputs("retention\n", stdout);
+    if (!retention.at("clock_trusted").as_bool()) std::fputs(("  the clock is not trusted, deletion by time waits: " + text(retention, "clock_reason") + "\n").c_str(), stdout);
+    for (const auto& entry : retention.at("logs").as_array()) {
+        const auto& log = entry.as_object();
+        for (const auto& due : log.at("due").as_array()) {
+            const auto& segment = due.as_object();
+            std::fputs(fmt::format("  {:<40} segment {} ({} bytes): {}\n", text(log, "topic") + "-" + text(log, "partition"), text(segment, "base_offset"), text(segment, "bytes"), text(segment, "why")).c_str(), stdout);
+        }
+    }
+}
+
+}  // namespace
+
+int plan(const PlanOptions& options) {
+    if (!options.retention_only) {
+        const auto cleaner = get_tcp(options.daemon.http, "/api/v1/cleaner");
+        if (!cleaner) return failed(cleaner.error());
+        print_cleaner(cleaner->as_object());
+    }
+    if (!options.cleaner_only) {
+        const auto retention = get_tcp(options.daemon.http, "/api/v1/retention");
+        if (!retention) return failed(retention.error());
+        print_retention(retention->as_object());
+    }
+    return 0;
+}
+
+int clean(const CleanOptions& options) {
+    const auto answer = ask_unix(options.daemon.admin_socket, "POST", fmt::format("/v1/clean?topic={}&partition={}", encoded(options.topic), options.partition));
+    if (!answer) return failed(answer.error());
+    std::printf("%s-%d will be cleaned at the next round\n", options.topic.c_str(), options.partition);
+    return 0;
+}
+
+int status(const DaemonAddress& daemon) {
+    const auto answer = ask_unix(daemon.admin_socket, "GET", "/v1/status");
+    if (!answer) return failed(answer.error());
+    const auto& broker = answer->as_object();
+    std::printf("tidemarkd %s is %s: node %s of cluster %s\n", text(broker, "version").c_str(), text(broker, "state").c_str(), text(broker, "node_id").c_str(), text(broker, "cluster_id").c_str());
+    for (const auto& entry : broker.at("log_directories").as_array()) {
+        const auto& directory = entry.as_object();
+        std::printf("  %s: %s logs, %s bytes available%s\n", text(directory, "path").c_str(), text(directory, "logs").c_str(), text(directory, "available_bytes").c_str(), directory.at("offline").as_bool() ? ", OFFLINE" : "");
+    }
+    return text(broker, "state") == "serving" ? 0 : 1;
+}
+
+int confirm_clock(const DaemonAddress& daemon) {
+    const auto answer = ask_unix(daemon.admin_socket, "POST", "/v1/clock/confirm");
+    if (!answer) return failed(answer.error());
+    std::puts("the clock is trusted");
+    return 0;
+}
+
+}  // namespace tidemark::tool

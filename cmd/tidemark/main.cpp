@@ -1,0 +1,59 @@
+// tidemark: looks at data directories and asks running daemons. One subcommand per function of commands.h.
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cmd/tidemark/commands.h"
+
+int main(int argc, char** argv) {
+    using namespace tidemark::tool;
+    CLI::App app{"Looks at Tidemark's and Apache Kafka's log directories, and asks running daemons."};
+    app.set_version_flag("--version", std::string("tidemark ") + TIDEMARK_VERSION);
+    app.require_subcommand(1);
+    int status_code = 0;
+
+    DumpOptions dump_options;
+    auto* dump_command = app.add_subcommand("dump", "show what is in logs, indexes, snapshots, checkpoints and the metadata log");
+    dump_command->add_option("path", dump_options.paths, "files, or directories whose files are all shown")->required()->check(CLI::ExistingPath);
+    dump_command->add_flag("--records", dump_options.records, "each record, not only the batches");
+    dump_command->add_flag("--values", dump_options.values, "with keys and values");
+    dump_command->callback([&] { status_code = dump(dump_options); });
+
+    DaemonAddress daemon;
+    const auto add_http = [&](CLI::App* command) { command->add_option("--http", daemon.http, "the daemon's http.listener")->capture_default_str(); };
+    const auto add_socket = [&](CLI::App* command) { command->add_option("--admin-socket", daemon.admin_socket, "the daemon's admin.socket")->capture_default_str(); };
+
+    PlanOptions plan_options;
+    auto* plan_command = app.add_subcommand("plan", "what a running daemon will clean and delete next, and why");
+    add_http(plan_command);
+    plan_command->add_flag("--cleaner", plan_options.cleaner_only, "only what is cleaned");
+    plan_command->add_flag("--retention", plan_options.retention_only, "only what is deleted");
+    plan_command->callback([&] {
+        plan_options.daemon = daemon;
+        status_code = plan(plan_options);
+    });
+
+    CleanOptions clean_options;
+    auto* clean_command = app.add_subcommand("clean", "have a running daemon clean a log at its next round");
+    add_socket(clean_command);
+    clean_command->add_option("topic", clean_options.topic)->required();
+    clean_command->add_option("partition", clean_options.partition)->required();
+    clean_command->callback([&] {
+        clean_options.daemon = daemon;
+        status_code = clean(clean_options);
+    });
+
+    auto* status_command = app.add_subcommand("status", "who a running daemon is and how it does");
+    add_socket(status_command);
+    status_command->callback([&] { status_code = status(daemon); });
+
+    auto* clock_command = app.add_subcommand("confirm-clock", "tell a running daemon that the wall clock is right");
+    add_socket(clock_command);
+    clock_command->callback([&] { status_code = confirm_clock(daemon); });
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        return app.exit(e) == 0 ? 0 : 2;
+    }
+    return status_code;
+}
