@@ -253,14 +253,9 @@ void BatchBuilder::finish(std::vector<std::byte>& to) {
 
 void BatchBuilder::State::finish_v2(std::vector<std::byte>& to) {
     const auto at = to.size();
-    if (options.codec == Codec::none) {
-        to.reserve(at + v2_header_bytes + records.bytes().size());
-        to.resize(at + v2_header_bytes);
-        append_bytes(to, records.bytes());
-    } else {
-        to.resize(at + v2_header_bytes);
-        compressor.compress(options.codec, records.bytes(), to, options.level, {.magic = 2});
-    }
+    to.resize(at + v2_header_bytes);
+    if (options.codec == Codec::none) append_bytes(to, records.bytes());
+    else compressor.compress(options.codec, records.bytes(), to, options.level, {.magic = 2});
     std::uint16_t attributes = static_cast<std::uint8_t>(options.codec);
     if (append_time()) attributes |= attribute::log_append_time;
     if (options.transactional) attributes |= attribute::transactional;

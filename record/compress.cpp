@@ -22,6 +22,9 @@ char* chars(std::byte* p) { return reinterpret_cast<char*>(p); }
 void append_le32(std::vector<std::byte>& to, std::uint32_t v) { append_be(to, byte_swapped(v)); }
 void store_le32(std::byte* to, std::uint32_t v) { store_be(to, byte_swapped(v)); }
 
+/// Compressors write in steps of this and half of their input, which is enough for most: growing costs clearing.
+constexpr std::size_t output_step_min = 1024;
+
 class Gzip {
 public:
     ~Gzip() { end(); }
@@ -46,7 +49,7 @@ public:
                 stream_.avail_in = static_cast<uInt>(std::min<std::size_t>(left, 1U << 30));
                 left -= stream_.avail_in;
             }
-            to.resize(std::max(to.capacity(), end_of_output + from.size() / 2 + 64));
+            if (to.size() - end_of_output < output_step_min) to.resize(end_of_output + output_step_min + from.size() / 2);
             stream_.next_out = reinterpret_cast<Bytef*>(to.data() + end_of_output);
             stream_.avail_out = static_cast<uInt>(std::min<std::size_t>(to.size() - end_of_output, 1U << 30));
             const auto room = stream_.avail_out;
@@ -148,7 +151,7 @@ public:
         for (const auto step : {ZSTD_e_flush, ZSTD_e_end}) {
             for (std::size_t left = 1; left != 0;) {
                 const auto at = to.size();
-                to.resize(std::max(to.capacity(), at + ZSTD_CStreamOutSize()));
+                to.resize(at + output_step_min + from.size() / 2);
                 ZSTD_outBuffer out{to.data(), to.size(), at};
                 left = ZSTD_compressStream2(context_.get(), &out, &in, step);
                 TM_ASSERT(!ZSTD_isError(left));
