@@ -165,7 +165,7 @@ TEST_F(PosixFileSystemTest, LockAndKafkasLockExcludeEachOther) {
 TEST_F(PosixFileSystemTest, LockOnAReplacedFileIsNone) {
     std::atomic<int> holders{0}, taken{0}, beside{0};
     const auto work = [&] {
-        while (taken < 300) {
+        while (taken < 200) {
             auto lock = files.lock(at(".lock"));
             if (!lock) continue;  // at once: to open the file while its holder goes is the point
             if (++holders != 1) ++beside;
