@@ -1,6 +1,6 @@
 #include "record/builder.h"
 
-#include "tools.h"
+#include "tests/unit/record/tools.h"
 
 namespace tidemark::record {
 namespace {

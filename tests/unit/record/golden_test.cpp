@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools.h"
+#include "tests/unit/record/tools.h"
 
 namespace tidemark::record {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "record/filter.h"
 #include "record/validation.h"
-#include "tools.h"
+#include "tests/unit/record/tools.h"
 
 namespace tidemark::record {
 namespace {

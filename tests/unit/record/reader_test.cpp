@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "record/varint.h"
-#include "tools.h"
+#include "tests/unit/record/tools.h"
 
 namespace tidemark::record {
 namespace {

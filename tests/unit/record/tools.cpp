@@ -1,4 +1,4 @@
-#include "tools.h"
+#include "tests/unit/record/tools.h"
 
 #include <zlib.h>
 

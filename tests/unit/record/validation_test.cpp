@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "record/control.h"
-#include "tools.h"
+#include "tests/unit/record/tools.h"
 
 namespace tidemark::record {
 namespace {

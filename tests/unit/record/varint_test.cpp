@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "tools.h"
+#include "tests/unit/record/tools.h"
 
 namespace tidemark::record {
 namespace {

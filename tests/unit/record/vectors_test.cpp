@@ -1,6 +1,6 @@
 // Bytes that Apache Kafka 4.4.0 wrote (record-format 9), read and written again.
 #include "record/control.h"
-#include "tools.h"
+#include "tests/unit/record/tools.h"
 
 namespace tidemark::record {
 namespace {
