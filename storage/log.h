@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -19,6 +20,7 @@
 #include "base/uuid.h"
 #include "io/file_system.h"
 #include "record/validation.h"
+#include "storage/leader_epochs.h"
 #include "storage/log_config.h"
 #include "storage/options.h"
 #include "storage/segment.h"
@@ -39,6 +41,8 @@ struct AppendOptions {
     LeaderEpoch leader_epoch = 0;
     /// Transactional client appends without an open transaction need this set by whoever asked the coordinator (KIP-890).
     bool transaction_verified = true;
+    /// transaction.version of whoever wrote a marker: from 2 on its epoch is above the producer's (KIP-890).
+    std::int16_t transaction_version = 0;
     /// Filled when records were refused one by one (INVALID_RECORD, INVALID_TIMESTAMP): what the answer lists.
     std::vector<RecordError>* rejected = nullptr;
 };
@@ -46,7 +50,7 @@ struct AppendOptions {
 struct AppendInfo {
     Offset first_offset{};                          ///< of the original append when duplicate
     Offset last_offset{};
-    std::optional<Timestamp> log_append_time;       ///< LogAppendTime topics; of a duplicate: its batch's timestamp
+    std::optional<Timestamp> log_append_time = {};  ///< LogAppendTime topics; of a duplicate: its batch's timestamp
     Timestamp max_timestamp = no_timestamp;
     Offset log_start_offset{};
     bool duplicate = false;
@@ -78,11 +82,6 @@ struct FoundOffset {
     LeaderEpoch leader_epoch = no_leader_epoch;
 };
 
-struct EpochEnd {
-    LeaderEpoch epoch = no_leader_epoch;
-    Offset end_offset{-1};
-};
-
 /// One producer as DescribeProducers shows it.
 struct ProducerSummary {
     ProducerId producer_id = no_producer_id;
@@ -106,7 +105,6 @@ struct LogStats {
     std::size_t segments = 0;
     std::int64_t producers = 0;
     std::uint64_t appended_bytes = 0, appended_records = 0, appended_batches = 0;   ///< since opened
-    std::optional<Timestamp> oldest_timestamp, newest_timestamp;                    ///< by segments' largest timestamps
 };
 
 /// Told after the fact, outside the append lock, on the thread that did it. Must not block.
@@ -133,6 +131,7 @@ public:
     Uuid topic_id() const;
     std::shared_ptr<const LogConfig> config() const;
     void set_config(std::shared_ptr<const LogConfig>);
+    void set_observer(LogObserver*);
     io::Path directory() const;                   ///< of this partition
     LogDirectory& log_dir() const;
 

@@ -58,12 +58,16 @@ bool LazyFile::close_if_idle() const {
 }
 
 Result<> LazyFile::sync() {
-    if (!unsynced_.exchange(false, std::memory_order_acq_rel)) return {};
+    MutexLock lock(sync_mutex_);
+    const auto covered = writes_.load(std::memory_order_acquire);
+    if (synced_.load(std::memory_order_acquire) == covered) return {};
     auto file = get();
-    Result<> synced = file ? (*file)->sync() : Result<>(std::move(file).error());
-    if (synced) return {};
-    unsynced_.store(true, std::memory_order_release);
-    auto error = std::move(synced).error();
+    Result<> done = file ? (*file)->sync() : Result<>(std::move(file).error());
+    if (done) {
+        synced_.store(covered, std::memory_order_release);
+        return {};
+    }
+    auto error = std::move(done).error();
     error.code = Errc::io;  // a full disk, too: what the system could not write it has forgotten
     return error;
 }

@@ -95,12 +95,12 @@ public:
         close();
         return open(io::OpenMode::create_truncated);
     }
-    /// From here to sync() the cache leaves it open.
-    void written() { unsynced_.store(true, std::memory_order_release); }
-    bool is_unsynced() const { return unsynced_.load(std::memory_order_acquire); }
-    /// Syncs it when written() was called since the last time. Errc::io whatever the reason: then nobody may try again, and
-    /// the log directory goes offline (D12).
-    Result<> sync() EXCLUDES(mutex_);
+    /// Said before and after each write. From then on until a sync has returned the cache leaves the file open.
+    void written() { writes_.fetch_add(1, std::memory_order_acq_rel); }
+    bool is_unsynced() const { return synced_.load(std::memory_order_acquire) != writes_.load(std::memory_order_acquire); }
+    /// Returns when all that was written before the call is on disk, at once when it is already. Errc::io whatever the
+    /// reason of a failure: then nobody may try again, and the log directory goes offline (D12).
+    Result<> sync() EXCLUDES(mutex_, sync_mutex_);
     void close() const EXCLUDES(mutex_);
 
 private:
@@ -112,7 +112,9 @@ private:
     const SegmentPath& path_;
     const FileKind kind_;
     mutable std::atomic<bool> used_{false};
-    std::atomic<bool> unsynced_{false};
+    std::atomic<std::uint64_t> writes_{0};
+    std::atomic<std::uint64_t> synced_{0};      // the number of writes that the last sync began after
+    Mutex sync_mutex_ ACQUIRED_BEFORE(mutex_);  // who comes second waits for the sync of who came first
     mutable Mutex mutex_;
     mutable std::shared_ptr<io::File> file_ GUARDED_BY(mutex_);
     // Under OpenFiles' mutex: where it stands in the list.

@@ -394,8 +394,7 @@ Result<> Segment::append(Bytes batches, const std::vector<AppendedBatch>& each, 
     TM_TRY(const auto log, log_.get());
     log_.written();
     if (auto written = log->write(FilePosition{before}, batches); !written) {
-        const auto back = log->resize(before == 0 && options_.preallocate_bytes > 0 ? 0 : before);
-        if (!back) damaged_.store(true, std::memory_order_release);
+        if (!log->resize(before)) damaged_.store(true, std::memory_order_release);
         return in_log(std::move(written).error());
     }
     log_.written();

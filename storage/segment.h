@@ -93,6 +93,7 @@ public:
     Result<std::int64_t> offset_index_bytes() const;
     Result<std::int64_t> time_index_bytes() const;
     Result<std::vector<AbortedTransaction>> aborted_transactions() const { return transaction_index_.all(); }
+    Result<> check_transaction_index() const { return transaction_index_.check(); }
     Result<TransactionIndex::Found> aborted_between(Offset from, Offset bound) const { return transaction_index_.search(from, bound); }
 
     // --- reading -----------------------------------------------------------------------------------------------------
