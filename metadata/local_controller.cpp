@@ -89,7 +89,7 @@ Result<std::unique_ptr<LocalController>> LocalController::open(io::FileSystem& f
 
 LocalController::LocalController(io::FileSystem& files, const Clock& clock, LocalControllerOptions options, MetadataLog::Opened opened, OwnSettings own_settings)
     : files_(files), clock_(clock), options_(std::move(options)), log_(std::move(opened.log)), log_in_transaction_(opened.in_transaction), bootstrap_(std::move(opened.bootstrap)),
-      own_settings_(std::move(own_settings)), image_(std::move(opened.image)) {
+      own_settings_(std::move(own_settings)), image_(std::move(opened.image)), file_(std::make_shared<const ConfigMap>(options_.file)) {
     epoch_ = log_->epoch();
     end_offset_ = log_->end_offset().value;
 }
@@ -261,8 +261,8 @@ Result<> LocalController::raise_leader_epochs(const std::vector<TopicPartition>&
 
 // --- changes -------------------------------------------------------------------------------------------------------
 
-ChangeContext LocalController::context(const Image& image) const {
-    return {.image = image, .file = options_.file, .node_id = options_.node_id, .directory_ids = options_.directory_ids};
+ChangeContext LocalController::context(const Image& image, const ConfigMap& file) const {
+    return {.image = image, .file = file, .node_id = options_.node_id, .directory_ids = options_.directory_ids};
 }
 
 Result<> LocalController::commit(const std::vector<protocol::MetadataRecord>& records) {
@@ -343,25 +343,29 @@ std::vector<Answer> LocalController::carry_out(Plan<Answer> plan, bool validate_
 std::vector<CreatedTopic> LocalController::create_topics(const std::vector<NewTopic>& topics, bool validate_only) {
     MutexLock lock(mutex_);
     const auto image = image_.get();
-    return carry_out(plan_create_topics(context(*image), topics), validate_only);
+    const auto file = file_.get();
+    return carry_out(plan_create_topics(context(*image, *file), topics), validate_only);
 }
 
 std::vector<DeletedTopic> LocalController::delete_topics(const std::vector<TopicToDelete>& topics) {
     MutexLock lock(mutex_);
     const auto image = image_.get();
-    return carry_out(plan_delete_topics(context(*image), topics), false);
+    const auto file = file_.get();
+    return carry_out(plan_delete_topics(context(*image, *file), topics), false);
 }
 
 std::vector<Outcome> LocalController::create_partitions(const std::vector<NewPartitions>& topics, bool validate_only) {
     MutexLock lock(mutex_);
     const auto image = image_.get();
-    return carry_out(plan_create_partitions(context(*image), topics), validate_only);
+    const auto file = file_.get();
+    return carry_out(plan_create_partitions(context(*image, *file), topics), validate_only);
 }
 
 std::vector<Outcome> LocalController::alter_configs(const std::vector<AlterConfigs>& changes, bool validate_only) {
     MutexLock lock(mutex_);
     const auto image = image_.get();
-    return carry_out(plan_alter_configs(context(*image), changes), validate_only);
+    const auto file = file_.get();
+    return carry_out(plan_alter_configs(context(*image, *file), changes), validate_only);
 }
 
 Result<ProducerId> LocalController::next_producer_id() {
@@ -388,6 +392,8 @@ std::int64_t LocalController::log_bytes() const {
     return log_->bytes();
 }
 
-ConfigLayers LocalController::layers() const { return config_layers(*image_.get(), options_.node_id, options_.file); }
+ConfigLayers LocalController::layers() const { return config_layers(*image_.get(), options_.node_id, *file_.get()); }
+
+void LocalController::set_file(ConfigMap file) { file_.put(std::make_shared<const ConfigMap>(std::move(file))); }
 
 }  // namespace tidemark::metadata

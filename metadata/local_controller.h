@@ -72,6 +72,8 @@ public:
     std::int64_t log_bytes() const;
     /// The broker's settings as they are now.
     ConfigLayers layers() const;
+    /// The broker's file was read again.
+    void set_file(ConfigMap);
 
     std::shared_ptr<const Image> image() const override;
     QuorumInfo quorum() const override;
@@ -84,7 +86,7 @@ public:
 private:
     LocalController(io::FileSystem&, const Clock&, LocalControllerOptions, MetadataLog::Opened, OwnSettings);
 
-    ChangeContext context(const Image&) const;
+    ChangeContext context(const Image&, const ConfigMap& file) const;
     /// Applies, writes, publishes, tells the listeners. On an error nothing has changed.
     Result<> commit(const std::vector<protocol::MetadataRecord>&) REQUIRES(mutex_);
     void publish(std::shared_ptr<const Image>) REQUIRES(mutex_);
@@ -112,6 +114,7 @@ private:
     bool started_ GUARDED_BY(mutex_) = false;
     bool stopped_ GUARDED_BY(mutex_) = false;
     Published<Image> image_;
+    Published<ConfigMap> file_;                           // of the options, until it is read again
     std::atomic<std::int64_t> broker_epoch_{-1};
     std::atomic<LeaderEpoch> epoch_{0};
     std::atomic<std::int64_t> end_offset_{0};
