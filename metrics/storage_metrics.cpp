@@ -7,8 +7,6 @@ Labels labels_of(const TopicPartition& partition) {
     return {{"topic", partition.topic}, {"partition", std::to_string(partition.partition)}};
 }
 
-double seconds(Timestamp t) { return static_cast<double>(t.value) / 1000; }
-
 }  // namespace
 
 FamilyList families_of(const std::vector<PartitionLogStats>& logs, const Cardinality& cardinality) {
@@ -34,8 +32,6 @@ FamilyList families_of(const std::vector<PartitionLogStats>& logs, const Cardina
     auto size = gauge("tidemark_log_size_bytes", "Bytes of the segments, without indexes. Kafka: kafka.log:type=Log,name=Size");
     auto segment_count = gauge("tidemark_log_segments", "Segments. Kafka: kafka.log:type=Log,name=NumLogSegments");
     auto producers = gauge("tidemark_log_producers", "Producers whose sequence numbers are remembered. Kafka: kafka.server:type=ReplicaManager,name=ProducerIdCount");
-    auto oldest = gauge("tidemark_log_oldest_segment_timestamp_seconds", "Largest timestamp of the oldest segment, since the epoch.");
-    auto newest = gauge("tidemark_log_newest_segment_timestamp_seconds", "Largest timestamp of the newest segment that has one, since the epoch.");
     auto appended_bytes = counter("tidemark_log_appended_bytes_total", "Bytes appended since the log was opened.");
     auto appended_records = counter("tidemark_log_appended_records_total", "Records appended since the log was opened.");
     auto appended_batches = counter("tidemark_log_appended_batches_total", "Batches appended since the log was opened.");
@@ -49,13 +45,11 @@ FamilyList families_of(const std::vector<PartitionLogStats>& logs, const Cardina
         size.add(labels, stats.bytes);
         segment_count.add(labels, stats.segments);
         producers.add(labels, stats.producers);
-        if (stats.oldest_timestamp) oldest.add(labels, seconds(*stats.oldest_timestamp));
-        if (stats.newest_timestamp) newest.add(labels, seconds(*stats.newest_timestamp));
         appended_bytes.add(labels, stats.appended_bytes);
         appended_records.add(labels, stats.appended_records);
         appended_batches.add(labels, stats.appended_batches);
     }
-    for (auto* family : {&start, &end, &high_watermark, &last_stable, &recovery, &size, &segment_count, &producers, &oldest, &newest, &appended_bytes, &appended_records, &appended_batches})
+    for (auto* family : {&start, &end, &high_watermark, &last_stable, &recovery, &size, &segment_count, &producers, &appended_bytes, &appended_records, &appended_batches})
         std::move(*family).move_to(families);
     return families;
 }

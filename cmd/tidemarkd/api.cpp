@@ -66,8 +66,6 @@ json::object partition_of(const ApiParts& parts, const TopicPartition& partition
     object["bytes"] = stats.bytes;
     object["segments"] = stats.segments;
     object["producers"] = stats.producers;
-    object["oldest_segment_timestamp"] = or_null(stats.oldest_timestamp);
-    object["newest_segment_timestamp"] = or_null(stats.newest_timestamp);
     return object;
 }
 

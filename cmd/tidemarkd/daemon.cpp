@@ -222,6 +222,7 @@ void Daemon::reload(config::Config config) {
         if (const auto was = parts.config.file.find(key); was != parts.config.file.end()) config.file.emplace(key, was->second);
     }
     parts.config.file = config.file;
+    parts.controller->set_file(config.file);
     parts.changes->set_file(std::move(config.file), *parts.controller->image());
 }
 

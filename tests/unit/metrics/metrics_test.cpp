@@ -1,12 +1,16 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <set>
 
+#include "metrics/cleaner_metrics.h"
 #include "metrics/daemon_metrics.h"
 #include "metrics/exposition.h"
 #include "metrics/process.h"
+#include "metrics/retention_metrics.h"
 #include "metrics/storage_metrics.h"
 
 namespace tidemark::metrics {
@@ -87,12 +91,9 @@ PartitionLogStats log_of(std::string topic, std::int32_t partition, std::int64_t
 }
 
 TEST(StorageMetrics, SeriesPerPartitionAndSums) {
-    auto log = log_of("a", 1, 7);
-    log.stats.newest_timestamp = Timestamp{1'500};
-    const auto text = text_of(families_of({log, log_of("b", 0, 3)}, Cardinality{}));
+    const auto text = text_of(families_of({log_of("a", 1, 7), log_of("b", 0, 3)}, Cardinality{}));
     EXPECT_THAT(text, HasSubstr("tidemark_log_end_offset{topic=\"a\",partition=\"1\"} 7\n"));
-    EXPECT_THAT(text, HasSubstr("tidemark_log_newest_segment_timestamp_seconds{topic=\"a\",partition=\"1\"} 1.5\n"));
-    EXPECT_THAT(text, Not(HasSubstr("tidemark_log_oldest_segment_timestamp_seconds"))) << "no segment has a timestamp";
+    EXPECT_THAT(text, HasSubstr("tidemark_log_size_bytes{topic=\"b\",partition=\"0\"} 30\n"));
     EXPECT_THAT(text, HasSubstr("tidemark_logs_size_bytes 100\n"));
     EXPECT_THAT(text, HasSubstr("tidemark_partitions 2\n"));
 }
@@ -136,22 +137,105 @@ TEST(ProcessMetrics, OfThisProcess) {
     EXPECT_GT(stats.start_time_seconds, 1.5e9);
 }
 
+cleaner::PoolStats busy_cleaner() {
+    cleaner::PoolStats stats;
+    stats.lag = {.logs_delayed = 2, .max_delay_ms = 1500};
+    stats.max_dirty_percent = 50;
+    stats.passes = 5;
+    stats.horizon_passes = 2;
+    stats.directories = {{"/data", 1, 100}};
+    cleaner::PartitionStats partition;
+    partition.partition = {"facts", 3};
+    partition.decision.cleanable_bytes = 30;
+    partition.decision.clean_bytes = 10;
+    partition.decision.deadline = Timestamp{2'500};
+    partition.decision.delay_ms = 1500;
+    partition.uncleanable = cleaner::Uncleanable{.reason = "damaged", .since = {}};
+    stats.partitions = {partition};
+    return stats;
+}
+
+TEST(CleanerMetrics, TheTwoGaugesOfKip354KeepTheirNamesAndUnit) {
+    const auto text = text_of(families_of(busy_cleaner(), Cardinality{}));
+    EXPECT_THAT(text, HasSubstr("kafka_log_logcleaner_num_logs_compacted_by_max_compaction_lag 2\n"));
+    EXPECT_THAT(text, HasSubstr("kafka_log_logcleaner_max_delay_after_max_compaction_lag 1500\n"));
+}
+
+TEST(CleanerMetrics, EverythingIsZeroBeforeTheFirstRound) {
+    const auto families = families_of(cleaner::PoolStats{}, Cardinality{});
+    const auto text = text_of(families);
+    EXPECT_THAT(text, HasSubstr("kafka_log_logcleaner_num_logs_compacted_by_max_compaction_lag 0\n"));
+    EXPECT_THAT(text, HasSubstr("kafka_log_logcleaner_max_delay_after_max_compaction_lag 0\n"));
+    for (const auto& family : families)
+        for (const auto& metric : family.metric) EXPECT_EQ(metric.gauge.value + metric.counter.value, 0) << family.name;
+}
+
+TEST(CleanerMetrics, PartitionsShowDeadlineDelayAndRatio) {
+    const auto text = text_of(families_of(busy_cleaner(), Cardinality{}));
+    EXPECT_THAT(text, HasSubstr("tidemark_cleaner_deadline_timestamp_seconds{topic=\"facts\",partition=\"3\"} 2.5\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_cleaner_compaction_delay_seconds{topic=\"facts\",partition=\"3\"} 1.5\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_cleaner_dirty_ratio{topic=\"facts\",partition=\"3\"} 0.75\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_cleaner_uncleanable{topic=\"facts\",partition=\"3\"} 1\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_cleaner_max_dirty_ratio 0.5\n"));
+    EXPECT_THAT(text_of(families_of(busy_cleaner(), Cardinality{.per_partition = false})), Not(HasSubstr("topic=")));
+}
+
+TEST(CleanerMetrics, AnEmptyLogHasARatioOfZero) {
+    auto stats = busy_cleaner();
+    stats.partitions[0].decision.clean_bytes = stats.partitions[0].decision.cleanable_bytes = 0;
+    EXPECT_THAT(text_of(families_of(stats, Cardinality{})), HasSubstr("tidemark_cleaner_dirty_ratio{topic=\"facts\",partition=\"3\"} 0\n"));
+}
+
+retention::SchedulerStats busy_retention() {
+    retention::SchedulerStats stats;
+    stats.deleted[static_cast<std::size_t>(retention::Rule::min_timestamp)] = {.segments = 3, .bytes = 300};
+    retention::PartitionStats partition;
+    partition.partition = {"dated", 0};
+    partition.next_deletion = Timestamp{4'000};
+    partition.size_percent = 150;
+    stats.partitions = {partition};
+    return stats;
+}
+
+TEST(RetentionMetrics, CountsByRuleAndSaysWhatComesNext) {
+    const auto text = text_of(families_of(busy_retention(), Cardinality{}));
+    EXPECT_THAT(text, HasSubstr("tidemark_retention_deleted_segments_total{rule=\"min_timestamp\"} 3\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_retention_deleted_segments_total{rule=\"retention_ms\"} 0\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_retention_next_deletion_timestamp_seconds{topic=\"dated\",partition=\"0\"} 4\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_retention_size_ratio{topic=\"dated\",partition=\"0\"} 1.5\n"));
+    EXPECT_THAT(text_of(families_of(retention::ClockTrust::Stats{.trusted = false, .reason = "behind", .jumps = 1})), HasSubstr("tidemark_clock_trusted 0\n"));
+}
+
+FamilyList all_families() {
+    FamilyList all;
+    const auto take = [&](FamilyList families) { all.insert(all.end(), std::make_move_iterator(families.begin()), std::make_move_iterator(families.end())); };
+    take(families_of(busy_server()));
+    take(families_of({log_of("a", 1, 7)}, Cardinality{}));
+    take(families_of(std::vector{storage::LogDirStats{}}));
+    take(families_of(busy_cleaner(), Cardinality{}));
+    take(families_of(busy_retention(), Cardinality{}));
+    take(families_of(retention::ClockTrust::Stats{}));
+    take(families_of(ProcessStats{}));
+    take(build_families());
+    return all;
+}
+
 TEST(Names, FollowPrometheusConventions) {
     std::set<std::string> seen;
-    FamilyList all = families_of(busy_server());
-    auto log = log_of("a", 1, 7);
-    log.stats.oldest_timestamp = log.stats.newest_timestamp = Timestamp{1};
-    for (auto& family : families_of({log}, Cardinality{})) all.push_back(std::move(family));
-    for (auto& family : families_of(std::vector{storage::LogDirStats{}})) all.push_back(std::move(family));
-    for (auto& family : families_of(ProcessStats{})) all.push_back(std::move(family));
-    for (auto& family : build_families()) all.push_back(std::move(family));
-    for (const auto& family : all) {
+    for (const auto& family : all_families()) {
         EXPECT_TRUE(seen.insert(family.name).second) << family.name << " twice";
         EXPECT_FALSE(family.help.empty()) << family.name;
         EXPECT_EQ(family.name.ends_with("_total"), family.type == prometheus::MetricType::Counter) << family.name;
-        EXPECT_TRUE(family.name.starts_with("tidemark_") || family.name.starts_with("process_")) << family.name;
+        EXPECT_TRUE(family.name.starts_with("tidemark_") || family.name.starts_with("process_") || family.name.starts_with("kafka_log_logcleaner_")) << family.name;
         for (const auto* suffix : {"_count", "_sum", "_bucket", "_ms", "_millis"}) EXPECT_FALSE(family.name.ends_with(suffix)) << family.name;
     }
+}
+
+TEST(Names, AreAllInTheDocuments) {
+    std::ifstream in{"docs/operating.md"};
+    const std::string document{std::istreambuf_iterator<char>{in}, {}};
+    ASSERT_FALSE(document.empty()) << "run from the root of the source tree";
+    for (const auto& family : all_families()) EXPECT_THAT(document, HasSubstr("`" + family.name)) << family.name;
 }
 
 }  // namespace
