@@ -47,7 +47,7 @@ TEST(Compression, EveryCodecAndLevelComesBackInAnyPieces) {
         const LevelRange range = level_range(codec);
         for (const auto level : {std::optional<int>{}, std::optional{range.min}, std::optional{range.standard}, std::optional{range.max}}) {
             if (level == 0 && codec != Codec::snappy) continue;
-            for (const std::size_t size : {0, 1, 100, 32768, 32769, 65536, 65537, 200000, 1'000'000}) {
+            for (const std::size_t size : {0, 1, 100, 32768, 32769, 65536, 65537, 300'000}) {
                 if (level.value_or(0) > 9 && size > 65537) continue;  // slow, and nothing new
                 for (const Buffer& data : {text(size), noise(size)}) {
                     SCOPED_TRACE(std::to_string(static_cast<int>(codec)) + " level " + std::to_string(level.value_or(-99)) + " size " + std::to_string(size));
@@ -55,10 +55,10 @@ TEST(Compression, EveryCodecAndLevelComesBackInAnyPieces) {
                     compressor.compress(codec, data, packed, level);
                     EXPECT_EQ(packed.front(), std::byte{7}) << "appends";
                     const Bytes stream = Bytes{packed}.subspan(1);
-                    EXPECT_EQ(decompress(codec, stream, no_limit).value(), data);
-                    for (const std::size_t step : {std::size_t{1000}, std::size_t{70000}}) EXPECT_EQ(in_pieces(codec, stream, step).value(), data);
-                    if (size <= 100) {
-                        EXPECT_EQ(in_pieces(codec, stream, 1).value(), data);
+                    EXPECT_TRUE(equal(decompress(codec, stream, no_limit).value(), data));
+                    for (const std::size_t step : {1, 1000, 70000}) {
+                        if (step == 1 && size > 100) continue;
+                        EXPECT_TRUE(equal(in_pieces(codec, stream, step).value(), data)) << "in steps of " << step;
                     }
                 }
             }
