@@ -138,6 +138,8 @@ Offset Log::high_watermark() const { return Offset{state_->high_watermark.load(s
 Offset Log::last_stable_offset() const { return state_->bound_of(Isolation::read_committed); }
 Offset Log::log_end_offset() const { return Offset{state_->log_end.load(std::memory_order_acquire)}; }
 
+Offset Log::recovery_point() const { return Offset{state_->recovery_point.load(std::memory_order_acquire)}; }
+
 void Log::set_high_watermark(Offset to) {
     auto& s = *state_;
     {

@@ -139,6 +139,7 @@ public:
     Offset high_watermark() const;
     Offset last_stable_offset() const;
     Offset log_end_offset() const;
+    Offset recovery_point() const;                ///< the first offset that is not known to be flushed
     LeaderEpoch latest_epoch() const;             ///< of the leader epoch history; -1 when it is empty
 
     /// Validates and appends one partition's record set, which is changed in place (offsets, leader epoch, timestamps).
@@ -209,6 +210,10 @@ public:
     void run_background_work();
     /// Trims, flushes, takes a snapshot, closes: as a clean stop leaves it.
     Result<> close();
+    /// Renames its directory, for deletion; the caller syncs the parent.
+    Result<> move_directory(const io::Path& to);
+    /// From here on everything is Errc::not_found.
+    void mark_closed();
 
     State& state() { return *state_; }            ///< storage/ only
     const State& state() const { return *state_; }

@@ -317,6 +317,22 @@ void Log::run_background_work() {
     }
 }
 
+Result<> Log::move_directory(const io::Path& to) {
+    auto& s = *state_;
+    MutexLock structure(s.structure_mutex);
+    MutexLock lock(s.append_mutex);
+    TM_TRYV(s.files().rename(s.path->get(), to));
+    s.path->set(to);
+    return {};
+}
+
+void Log::mark_closed() {
+    auto& s = *state_;
+    s.closed.store(true, std::memory_order_release);
+    const auto since = s.directory.clock().since_boot();
+    for (const auto& segment : *segments()) segment->mark_deleted(since);
+}
+
 Result<> Log::close() {
     auto& s = *state_;
     TM_TRYV(s.check_usable());

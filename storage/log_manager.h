@@ -27,24 +27,37 @@ struct LogDirStats {
     std::size_t logs = 0, loading = 0;
 };
 
+/// What load() found, for a log line and the metrics.
+struct LoadReport {
+    std::size_t logs = 0;
+    std::size_t strays = 0;
+    std::size_t failed = 0;                       ///< cannot be served; the reasons are in the log
+    std::int64_t segments_recovered = 0;
+    std::int64_t truncated_bytes = 0;
+    std::int64_t record_bytes_read = 0;
+};
+
 /// Order of life: open() locks the directories and reads meta.properties and checkpoints; load() opens every log (in
 /// parallel); start() begins the periodic work; close() writes the clean marker, in reverse.
 /// Threads: all members from any thread after load().
+/// Errors:  one directory that fails leaves the others serving; a log that cannot be opened leaves the others, too, and its
+///          name is refused by create() with Errc::storage_offline.
 class LogManager {
 public:
-    virtual ~LogManager();
+    ~LogManager();
 
     struct Identity {
         std::string cluster_id;
         std::int32_t node_id = 1;
     };
-    /// Formats directories that have no meta.properties when `format_as` is given; refuses what does not fit together
+    /// Locks and reads the directories, making those that are missing. One without meta.properties is formatted with the
+    /// cluster id that is expected, else with that of the others, else with a new one. Refuses what does not fit together
     /// (other node or cluster id, a lock held by another process, a duplicate directory): the text says what to do.
     static Result<std::unique_ptr<LogManager>> open(io::FileSystem&, const Clock&, StorageOptions, Identity expected);
-    Result<> load(const LogConfigLookup&);
+    Result<LoadReport> load(const LogConfigLookup&);
     /// Checkpoints, flushing, delayed deletes and producer expiry by their intervals, on threads of its own.
     void start();
-    /// What start()'s threads do, once, for tests with a manual clock.
+    /// What start()'s threads do, once, for tests with a manual clock: whatever is due.
     void tick();
     /// Flushes and closes every log, writes the checkpoints and `.kafka_cleanshutdown` with `broker_epoch`.
     Result<> close(std::int64_t broker_epoch);
@@ -52,9 +65,14 @@ public:
     const Identity& identity() const;
     /// True when every directory had its clean marker at open().
     bool was_clean() const;
+    /// Of the clean markers, when all agree.
+    std::optional<std::int64_t> previous_broker_epoch() const;
     std::vector<LogDirStats> directories() const;
     io::Path metadata_directory() const;          ///< the first log directory
+    /// The directory behind metadata_directory(), for a log that load() passes over (`__cluster_metadata-0`): open_log() with it.
+    LogDirectory& metadata_log_directory() const;
 
+    /// Told of every log, present and to come. Outlives the manager, or is reset to nullptr before it goes.
     void set_observer(LogObserver*);
 
     std::shared_ptr<Log> find(const TopicPartition&) const;
@@ -68,6 +86,14 @@ public:
     /// The cleaner's checkpoints, one file per directory: first dirty offset per partition (cleaner 11).
     Result<std::unordered_map<TopicPartition, Offset>> read_cleaner_checkpoints() const;
     Result<> write_cleaner_checkpoint(const TopicPartition&, std::optional<Offset> first_dirty);
+
+    /// Writes recovery points, log starts and high watermarks now, where they changed.
+    Result<> write_checkpoints();
+
+private:
+    struct State;
+    explicit LogManager(std::unique_ptr<State>);
+    const std::unique_ptr<State> state_;
 };
 
 }  // namespace tidemark::storage

@@ -275,6 +275,12 @@ void Segment::remember(Offset next_offset, TimeIndex::Entry largest) {
     if (!time_index_is_missing()) largest_ = largest;
 }
 
+std::optional<Segment::Known> Segment::known() const {
+    MutexLock lock(lazy_mutex_);
+    if (!next_offset_ || !largest_) return std::nullopt;
+    return Known{*next_offset_, *largest_};
+}
+
 std::optional<std::optional<Timestamp>> Segment::earliest_delete_horizon() const {
     if (!horizon_known_.load(std::memory_order_acquire)) return std::nullopt;
     const auto horizon = horizon_.load(std::memory_order_relaxed);

@@ -85,6 +85,12 @@ public:
     void set_first_append_time(Timestamp);
     /// What `tidemark-segments` remembers of a sealed segment, so that nobody reads its files for it.
     void remember(Offset next_offset, TimeIndex::Entry largest);
+    struct Known {
+        Offset next_offset{};
+        TimeIndex::Entry largest;
+    };
+    /// The same, as far as it is known without reading.
+    std::optional<Known> known() const;
     /// What a scan found (D5): nothing = not scanned; inner nothing = no batch has a horizon.
     std::optional<std::optional<Timestamp>> earliest_delete_horizon() const;
     void set_earliest_delete_horizon(std::optional<Timestamp>);

@@ -1,0 +1,704 @@
+#include "storage/log_manager.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "storage/checkpoint.h"
+#include "storage/segments_file.h"
+
+namespace tidemark::storage {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+constexpr auto tick_pause = 500ms;
+constexpr auto background_work_interval = 5000ms;
+constexpr std::int64_t small_file_bytes_max = 1 << 30;
+constexpr auto progress_interval = std::chrono::seconds{5};
+
+Error refused(std::string what) { return {Errc::invalid_argument, std::move(what)}; }
+
+/// One log directory and what the manager keeps beside it.
+struct Directory {
+    Directory(io::FileSystem& files, const Clock& clock, const io::Path& path, const StorageOptions& options)
+        : dir(files, clock, path, options) {}
+
+    LogDirectory dir;
+    bool clean = false;
+    bool loaded = false;                          // every log of it was looked at: a clean marker may be written
+    OffsetCheckpoint recovery_points, log_starts; // as found
+    SegmentsFile memory;
+    Mutex files_mutex;                            // one writer of checkpoint files at a time
+    std::map<std::string, std::string> written GUARDED_BY(files_mutex);   // what each checkpoint holds
+    std::atomic<std::size_t> loading{0};
+
+    io::Path at(std::string_view name) const { return io::join(dir.path(), name); }
+};
+
+/// Whether a name in a log directory is somebody else's business.
+bool is_ignored(std::string_view name) {
+    return name.starts_with('.') || name == "lost+found" || name == file_name::remote_index_cache ||
+           name.starts_with(std::string(cluster_metadata_topic) + "-");
+}
+
+/// A task that runs when its interval is over.
+struct Periodic {
+    milliseconds interval{};
+    milliseconds next{};
+
+    bool is_due(milliseconds now) {
+        if (now < next) return false;
+        next = now + interval;
+        return true;
+    }
+};
+
+milliseconds as_interval(std::int64_t ms) { return milliseconds{std::min(ms, std::int64_t{1} << 53)}; }
+
+}  // namespace
+
+struct LogManager::State {
+    State(io::FileSystem& f, const Clock& c, StorageOptions o) : files(f), clock(c), options(std::move(o)) {}
+
+    io::FileSystem& files;
+    const Clock& clock;
+    const StorageOptions options;
+    Identity identity;
+    std::vector<std::unique_ptr<Directory>> directories;
+    std::optional<std::int64_t> previous_broker_epoch;
+    std::atomic<LogObserver*> observer{nullptr};
+
+    Mutex create_mutex ACQUIRED_BEFORE(mutex);               // held while files are made
+    mutable Mutex mutex;
+    std::unordered_map<TopicPartition, std::shared_ptr<Log>> logs GUARDED_BY(mutex);
+    std::set<TopicPartition> failed GUARDED_BY(mutex);      // there, but cannot be opened
+
+    Mutex tick_mutex;
+    Periodic recovery_points GUARDED_BY(tick_mutex), log_starts GUARDED_BY(tick_mutex), high_watermarks GUARDED_BY(tick_mutex);
+    Periodic flusher GUARDED_BY(tick_mutex), producer_expiry GUARDED_BY(tick_mutex), background GUARDED_BY(tick_mutex);
+    std::unordered_map<TopicPartition, milliseconds> flushed GUARDED_BY(tick_mutex);
+    std::jthread ticker;
+    Mutex ticker_mutex;
+    Condition ticker_wanted;
+
+    Directory* directory_of(const Log& log) const {
+        for (const auto& d : directories) {
+            if (&d->dir == &log.log_dir()) return d.get();
+        }
+        return nullptr;
+    }
+    std::vector<std::shared_ptr<Log>> logs_in(const Directory& d) const {
+        std::vector<std::shared_ptr<Log>> found;
+        MutexLock lock(mutex);
+        for (const auto& [partition, log] : logs) {
+            if (&log->log_dir() == &d.dir) found.push_back(log);
+        }
+        return found;
+    }
+
+    // open()
+    Result<> open_directory(Directory&);
+    Result<> settle_identity(const Identity& expected);
+    void schedule();
+    // load()
+    struct Job {
+        Directory* directory = nullptr;
+        FoundLog found;
+        std::shared_ptr<const LogConfig> config;
+    };
+    Result<> find_logs(Directory&, const LogConfigLookup&, std::vector<Job>&, LoadReport&);
+    Result<> make_stray(Directory&, const TopicPartition&);
+    void remove_later(Directory&, const io::Path&);
+    // checkpoints
+    Result<> write_checkpoint(Directory&, std::string_view name, std::string text);
+    Result<> write_recovery_points(Directory&);
+    Result<> write_log_starts(Directory&);
+    Result<> write_high_watermarks(Directory&);
+    Result<> write_memory(Directory&);
+    Result<> change_cleaner_checkpoint(Directory&, const TopicPartition&, std::optional<Offset>);
+    void adopt(const std::shared_ptr<Log>& log) { log->set_observer(observer.load()); }
+};
+
+LogManager::LogManager(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+LogManager::~LogManager() {
+    state_->ticker.request_stop();
+    state_->ticker_wanted.notify_all();
+    if (state_->ticker.joinable()) state_->ticker.join();
+    for (const auto& d : state_->directories) {
+        d->dir.stop();
+        d->dir.set_offline_hook({});
+        d->dir.set_checkpoint_hook({});
+    }
+}
+
+// --- open --------------------------------------------------------------------------------------------------------------
+
+Result<> LogManager::State::open_directory(Directory& d) {
+    TM_TRYV(io::create_directories(files, d.dir.path()));
+    if (auto locked = d.dir.lock(); !locked) {
+        if (locked.error().code != Errc::locked) return locked;
+        return Error{Errc::locked, "another process uses the log directory " + d.dir.path() + ": stop it, or give this one a directory of its own"};
+    }
+    const auto marker = d.at(file_name::clean_shutdown);
+    if (const auto content = io::read_whole(files, marker, small_file_bytes_max)) {
+        d.clean = true;
+        previous_broker_epoch = parse_clean_shutdown(as_text(*content));
+        // Gone before anything changes: a crash from here on is an unclean stop.
+        TM_TRYV(files.remove(marker));
+        TM_TRYV(files.sync_directory(d.dir.path()));
+    } else if (content.error().code != Errc::not_found) {
+        return content.error();
+    }
+    const auto read = [&](std::string_view name, std::string_view otherwise) -> Result<OffsetCheckpoint> {
+        auto checkpoint = read_offset_checkpoint(files, d.at(name));
+        if (checkpoint || checkpoint.error().code != Errc::corrupt) return checkpoint;
+        log_error("{}; {}", checkpoint.error().message(), otherwise);
+        return OffsetCheckpoint{};
+    };
+    TM_TRY(d.recovery_points, read(file_name::recovery_point_checkpoint, "logs are checked from their start"));
+    TM_TRY(d.log_starts, read(file_name::log_start_checkpoint, "logs start where their first segment does"));
+    if (const auto text = io::read_whole(files, d.at(file_name::segments), small_file_bytes_max)) {
+        if (auto parsed = parse_segments_file(as_text(*text))) d.memory = *std::move(parsed);
+        else log_warning("{} cannot be read and is made anew", d.at(file_name::segments));
+    }
+    d.dir.keep_reserve();
+    return {};
+}
+
+Result<> LogManager::State::settle_identity(const Identity& expected) {
+    std::vector<std::optional<MetaProperties>> found;
+    std::string cluster_id = expected.cluster_id;
+    std::set<Uuid> ids;
+    for (const auto& d : directories) {
+        if (d->dir.is_offline()) {
+            found.emplace_back();
+            continue;
+        }
+        TM_TRY(const auto properties, read_meta_properties(files, d->at(file_name::meta_properties)));
+        found.push_back(properties);
+        if (!properties) continue;
+        const auto where = d->at(file_name::meta_properties);
+        if (properties->version != 1) return refused(where + " is of version 0, of a broker that kept its metadata in ZooKeeper: upgrade it with Apache Kafka first");
+        if (cluster_id.empty()) cluster_id = *properties->cluster_id;
+        if (*properties->cluster_id != cluster_id) {
+            return refused(where + " belongs to cluster " + *properties->cluster_id + ", not " + cluster_id + ": remove the directory from log.dirs, or set the cluster id that it has");
+        }
+        if (*properties->node_id != expected.node_id) {
+            return refused(where + " belongs to node " + std::to_string(*properties->node_id) + ": set node.id to that, or remove the directory from log.dirs");
+        }
+        if (properties->directory_id && !ids.insert(*properties->directory_id).second) {
+            return refused(where + " has the directory.id of another log directory: one is a copy of the other; remove one of them from log.dirs");
+        }
+    }
+    if (cluster_id.empty()) cluster_id = Uuid::random().text();
+    identity = {cluster_id, expected.node_id};
+    for (std::size_t i = 0; i < directories.size(); ++i) {
+        auto& d = *directories[i];
+        if (d.dir.is_offline()) continue;
+        auto properties = found[i].value_or(MetaProperties{});
+        const bool complete = found[i] && properties.directory_id;
+        if (!properties.directory_id) properties.directory_id = Uuid::random();
+        if (!complete) {
+            properties.cluster_id = cluster_id;
+            properties.node_id = expected.node_id;
+            TM_TRYV(write_meta_properties(files, d.at(file_name::meta_properties), properties));
+            if (!found[i]) log_info("formatted the log directory {}: cluster {}, directory {}", d.dir.path(), cluster_id, properties.directory_id->text());
+        }
+        d.dir.set_id(*properties.directory_id);
+    }
+    return {};
+}
+
+Result<std::unique_ptr<LogManager>> LogManager::open(io::FileSystem& files, const Clock& clock, StorageOptions options, Identity expected) {
+    if (options.log_dirs.empty()) return refused("log.dirs names no directory");
+    std::set<io::Path> unique(options.log_dirs.begin(), options.log_dirs.end());
+    if (unique.size() != options.log_dirs.size()) return refused("log.dirs names a directory twice");
+    auto state = std::make_unique<State>(files, clock, std::move(options));
+    auto* s = state.get();
+    std::set<std::optional<std::int64_t>> epochs;
+    for (const auto& path : s->options.log_dirs) {
+        s->directories.push_back(std::make_unique<Directory>(files, clock, path, s->options));
+        auto& d = *s->directories.back();
+        s->previous_broker_epoch.reset();
+        if (auto opened = s->open_directory(d); !opened) {
+            if (opened.error().code != Errc::io && opened.error().code != Errc::no_space) return std::move(opened).error();
+            d.dir.fail(opened.error(), "opening it");
+        }
+        epochs.insert(s->previous_broker_epoch);
+    }
+    s->previous_broker_epoch = epochs.size() == 1 ? *epochs.begin() : std::nullopt;
+    if (std::all_of(s->directories.begin(), s->directories.end(), [](const auto& d) { return d->dir.is_offline(); })) {
+        return Error{Errc::storage_offline, "no log directory can be used"};
+    }
+    TM_TRYV(s->settle_identity(expected));
+    for (const auto& d : s->directories) {
+        d->dir.set_checkpoint_hook([s, dir = d.get()] { return s->write_recovery_points(*dir); });
+        d->dir.set_offline_hook([s, dir = d.get()] {
+            auto* observer = s->observer.load();
+            if (observer == nullptr) return;
+            for (const auto& log : s->logs_in(*dir)) observer->log_gone(log->partition());
+        });
+    }
+    s->schedule();
+    return std::unique_ptr<LogManager>(new LogManager(std::move(state)));
+}
+
+void LogManager::State::schedule() {
+    MutexLock lock(tick_mutex);
+    const auto now = clock.since_boot();
+    const auto first = now + as_interval(options.initial_task_delay_ms);
+    recovery_points = {as_interval(options.recovery_point_interval_ms), first};
+    log_starts = {as_interval(options.log_start_interval_ms), first};
+    high_watermarks = {as_interval(options.high_watermark_interval_ms), now};
+    flusher = {as_interval(options.flush_scheduler_interval_ms), now + as_interval(options.flush_scheduler_interval_ms)};
+    producer_expiry = {as_interval(options.producer_expiration_check_ms), now + as_interval(options.producer_expiration_check_ms)};
+    background = {background_work_interval, now};
+}
+
+// --- load --------------------------------------------------------------------------------------------------------------
+
+void LogManager::State::remove_later(Directory& d, const io::Path& path) {
+    d.dir.post_after(as_interval(options.partition_delete_delay_ms), [this, path] {
+        if (auto removed = io::remove_all(files, path); !removed) log_warning("{} cannot be removed: {}", path, removed.error().message());
+        else log_info("removed {}", path);
+    });
+}
+
+Result<> LogManager::State::make_stray(Directory& d, const TopicPartition& partition) {
+    const auto from = d.at(live_directory_name(partition));
+    const auto to = d.at(stray_directory_name(partition, Uuid::random()));
+    log_warning("[{}] is not a partition of this broker: {} becomes {}", partition, from, to);
+    TM_TRYV(files.rename(from, to));
+    return files.sync_directory(d.dir.path());
+}
+
+Result<> LogManager::State::find_logs(Directory& d, const LogConfigLookup& lookup, std::vector<Job>& jobs, LoadReport& report) {
+    TM_TRY(const auto entries, files.list(d.dir.path()));
+    for (const auto& entry : entries) {
+        if (!entry.is_directory || is_ignored(entry.name)) continue;
+        const auto parsed = parse_directory_name(entry.name);
+        if (!parsed) {
+            log_warning("{} is not a partition's directory and is left alone", d.at(entry.name));
+            continue;
+        }
+        switch (parsed->kind) {
+            case DirectoryKind::deleted: remove_later(d, d.at(entry.name)); continue;
+            case DirectoryKind::stray: ++report.strays; continue;
+            case DirectoryKind::future: log_warning("{} is left alone: moves between log directories are not finished", d.at(entry.name)); continue;
+            case DirectoryKind::live: break;
+        }
+        Job job{.directory = &d, .found = {.partition = parsed->partition, .topic_id = {}}, .config = nullptr};
+        if (auto id = read_partition_metadata(files, io::join(d.at(entry.name), file_name::partition_metadata))) job.found.topic_id = *id;
+        else log_error("{}", id.error().message());
+        job.config = lookup(job.found);
+        if (job.config == nullptr) {
+            ++report.strays;
+            TM_TRYV(make_stray(d, parsed->partition));
+            continue;
+        }
+        const auto twin = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.directory != &d && j.found.partition == parsed->partition; });
+        if (twin != jobs.end()) {
+            return Error{Errc::already_exists, parsed->partition.text() + " is in " + twin->directory->dir.path() + " and in " + d.dir.path() + ": remove one of both"};
+        }
+        jobs.push_back(std::move(job));
+    }
+    return {};
+}
+
+Result<LoadReport> LogManager::load(const LogConfigLookup& lookup) {
+    auto& s = *state_;
+    LoadReport report;
+    std::vector<State::Job> jobs;
+    for (const auto& d : s.directories) {
+        if (d->dir.is_offline()) continue;
+        if (auto found = s.find_logs(*d, lookup, jobs, report); !found) {
+            if (found.error().code != Errc::io) return std::move(found).error();
+            d->dir.fail(found.error(), "looking for logs");
+        }
+    }
+    for (const auto& job : jobs) ++job.directory->loading;
+
+    Mutex report_mutex;
+    std::atomic<std::size_t> next{0};
+    std::atomic<std::int64_t> next_progress{(std::chrono::steady_clock::now() + progress_interval).time_since_epoch().count()};
+    const auto load_one = [&](const State::Job& job) {
+        auto& d = *job.directory;
+        const auto& partition = job.found.partition;
+        const auto checkpointed = [&](const OffsetCheckpoint& checkpoint) {
+            const auto found = checkpoint.find(partition);
+            return found == checkpoint.end() ? Offset{0} : found->second;
+        };
+        const auto memory = d.memory.find(partition);
+        RecoveryReport recovery;
+        auto log = open_log(d.dir,
+                            {.partition = partition,
+                             .directory = d.at(live_directory_name(partition)),
+                             .config = job.config,
+                             .recovery_point = checkpointed(d.recovery_points),
+                             .log_start = checkpointed(d.log_starts),
+                             .clean = d.clean,
+                             .memory = memory == d.memory.end() ? nullptr : &memory->second},
+                            &recovery);
+        --d.loading;
+        {
+            MutexLock lock(report_mutex);
+            report.segments_recovered += recovery.segments_recovered;
+            report.truncated_bytes += recovery.truncated_bytes;
+            report.record_bytes_read += recovery.record_bytes_read;
+            ++(log ? report.logs : report.failed);
+            MutexLock guard(s.mutex);
+            if (log) s.logs.emplace(partition, *log);
+            else s.failed.insert(partition);
+        }
+        if (log) return s.adopt(*log);
+        if (log.error().code == Errc::io) d.dir.fail(log.error(), "loading " + partition.text());
+        else log_error("[{}] cannot be opened and is not served: {}", partition, log.error().message());
+    };
+    const auto work = [&] {
+        for (auto i = next++; i < jobs.size(); i = next++) {
+            if (!jobs[i].directory->dir.is_offline()) load_one(jobs[i]);
+            auto due = next_progress.load();
+            const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+            if (now >= due && next_progress.compare_exchange_strong(due, now + std::chrono::steady_clock::duration(progress_interval).count())) {
+                log_info("loading logs: {} of {}", i + 1, jobs.size());
+            }
+        }
+    };
+    {
+        const auto per_dir = static_cast<std::size_t>(std::max(s.options.recovery_threads_per_dir, 1));
+        const auto threads = std::min(jobs.size(), per_dir * s.directories.size());
+        std::vector<std::jthread> pool;
+        for (std::size_t i = 1; i < threads; ++i) pool.emplace_back(work);
+        work();
+    }
+    for (const auto& d : s.directories) {
+        if (d->dir.is_offline()) continue;
+        d->loaded = true;
+        d->memory.clear();
+    }
+    log_info("loaded {} logs{}: {} segments recovered, {} bytes cut, {} logs failed", report.logs, was_clean() ? "" : " after an unclean stop",
+             report.segments_recovered, report.truncated_bytes, report.failed);
+    return report;
+}
+
+// --- periodic work -----------------------------------------------------------------------------------------------------
+
+void LogManager::start() {
+    auto& s = *state_;
+    for (const auto& d : s.directories) d->dir.start();
+    s.ticker = std::jthread([this, &s](std::stop_token stop) {
+        while (!stop.stop_requested()) {
+            tick();
+            MutexLock lock(s.ticker_mutex);
+            if (!stop.stop_requested()) s.ticker_wanted.wait_for(s.ticker_mutex, tick_pause);
+        }
+    });
+}
+
+void LogManager::tick() {
+    auto& s = *state_;
+    MutexLock ticking(s.tick_mutex);
+    const auto now = s.clock.since_boot();
+    const auto in_each = [&](Periodic& task, std::string_view doing, Result<> (State::*write)(Directory&)) {
+        if (!task.is_due(now)) return;
+        for (const auto& d : s.directories) {
+            if (d->dir.is_offline()) continue;
+            if (auto written = (s.*write)(*d); !written) (void)d->dir.handled(std::move(written).error(), doing);
+        }
+    };
+    for (const auto& d : s.directories) {
+        if (!s.ticker.joinable()) d->dir.run_background();
+    }
+    if (s.recovery_points.next <= now) {
+        for (const auto& d : s.directories) d->dir.keep_reserve();
+    }
+    in_each(s.recovery_points, "writing recovery points", &State::write_recovery_points);
+    in_each(s.log_starts, "writing log starts", &State::write_log_starts);
+    in_each(s.high_watermarks, "writing high watermarks", &State::write_high_watermarks);
+    if (s.producer_expiry.is_due(now)) {
+        for (const auto& log : logs()) log->expire_producers(s.clock.now());
+    }
+    if (s.background.is_due(now)) {
+        for (const auto& log : logs()) log->run_background_work();
+    }
+    if (s.flusher.is_due(now) && s.options.flush_scheduler_interval_ms != StorageOptions::unlimited_ms) {
+        for (const auto& log : logs()) {
+            auto& last = s.flushed.try_emplace(log->partition(), now).first->second;
+            if (now - last < as_interval(log->config()->flush_ms)) continue;
+            last = now;
+            if (auto flushed = log->flush(); !flushed) log_warning("[{}] {}", log->partition(), flushed.error().message());
+        }
+    }
+}
+
+// --- checkpoints -------------------------------------------------------------------------------------------------------
+
+Result<> LogManager::State::write_checkpoint(Directory& d, std::string_view name, std::string text) {
+    MutexLock lock(d.files_mutex);
+    auto& last = d.written[std::string(name)];
+    if (last == text) return {};
+    auto written = io::replace_content(files, d.at(name), as_bytes(text));
+    if (!written && written.error().code == Errc::no_space) {
+        d.dir.give_up_reserve();
+        written = io::replace_content(files, d.at(name), as_bytes(text));
+    }
+    if (!written) return in_context(std::move(written).error(), d.at(name));
+    last = std::move(text);
+    return {};
+}
+
+Result<> LogManager::State::write_recovery_points(Directory& d) {
+    OffsetCheckpoint points;
+    for (const auto& log : logs_in(d)) points[log->partition()] = log->recovery_point();
+    return write_checkpoint(d, file_name::recovery_point_checkpoint, format_offset_checkpoint(points));
+}
+
+Result<> LogManager::State::write_log_starts(Directory& d) {
+    OffsetCheckpoint starts;
+    for (const auto& log : logs_in(d)) {
+        if (log->log_start_offset() > log->segments()->front()->base_offset()) starts[log->partition()] = log->log_start_offset();
+    }
+    return write_checkpoint(d, file_name::log_start_checkpoint, format_offset_checkpoint(starts));
+}
+
+Result<> LogManager::State::write_high_watermarks(Directory& d) {
+    OffsetCheckpoint watermarks;
+    for (const auto& log : logs_in(d)) watermarks[log->partition()] = log->high_watermark();
+    return write_checkpoint(d, file_name::high_watermark_checkpoint, format_offset_checkpoint(watermarks));
+}
+
+Result<> LogManager::State::write_memory(Directory& d) {
+    SegmentsFile memory;
+    for (const auto& log : logs_in(d)) memory[log->partition()] = memory_of(*log);
+    return write_checkpoint(d, file_name::segments, format_segments_file(memory));
+}
+
+Result<> LogManager::write_checkpoints() {
+    auto& s = *state_;
+    for (const auto& d : s.directories) {
+        if (d->dir.is_offline()) continue;
+        TM_TRYV(s.write_recovery_points(*d));
+        TM_TRYV(s.write_log_starts(*d));
+        TM_TRYV(s.write_high_watermarks(*d));
+    }
+    return {};
+}
+
+// --- close -------------------------------------------------------------------------------------------------------------
+
+Result<> LogManager::close(std::int64_t broker_epoch) {
+    auto& s = *state_;
+    s.ticker.request_stop();
+    s.ticker_wanted.notify_all();
+    if (s.ticker.joinable()) s.ticker.join();
+    Result<> result;
+    for (const auto& d : s.directories) {
+        d->dir.stop();
+        if (d->dir.is_offline()) continue;
+        d->dir.run_background();
+        const auto logs = s.logs_in(*d);
+        std::atomic<std::size_t> next{0};
+        std::atomic<bool> all_closed{true};
+        const auto work = [&] {
+            for (auto i = next++; i < logs.size(); i = next++) {
+                if (auto closed = logs[i]->close(); !closed) {
+                    log_error("[{}] not closed cleanly: {}", logs[i]->partition(), closed.error().message());
+                    all_closed = false;
+                }
+            }
+        };
+        {
+            std::vector<std::jthread> pool;
+            for (int i = 1; i < std::max(s.options.recovery_threads_per_dir, 1); ++i) pool.emplace_back(work);
+            work();
+        }
+        const auto written = [&]() -> Result<> {
+            TM_TRYV(s.write_recovery_points(*d));
+            TM_TRYV(s.write_log_starts(*d));
+            TM_TRYV(s.write_high_watermarks(*d));
+            TM_TRYV(s.write_memory(*d));
+            if (!all_closed || !d->loaded) return Error{Errc::aborted, d->dir.path() + " was not closed cleanly"};
+            TM_TRYV(io::replace_content(s.files, d->at(file_name::clean_shutdown), as_bytes(format_clean_shutdown(broker_epoch))));
+            return {};
+        }();
+        if (!written && result) result = written.error();
+    }
+    return result;
+}
+
+// --- logs --------------------------------------------------------------------------------------------------------------
+
+const LogManager::Identity& LogManager::identity() const { return state_->identity; }
+io::Path LogManager::metadata_directory() const { return state_->directories.front()->dir.path(); }
+LogDirectory& LogManager::metadata_log_directory() const { return state_->directories.front()->dir; }
+std::optional<std::int64_t> LogManager::previous_broker_epoch() const { return state_->previous_broker_epoch; }
+
+bool LogManager::was_clean() const {
+    return std::all_of(state_->directories.begin(), state_->directories.end(), [](const auto& d) { return d->clean; });
+}
+
+std::vector<LogDirStats> LogManager::directories() const {
+    std::vector<LogDirStats> all;
+    for (const auto& d : state_->directories) {
+        const auto sync = d->dir.stats();
+        LogDirStats stats{.path = d->dir.path(),
+                          .directory_id = d->dir.id(),
+                          .offline = d->dir.is_offline(),
+                          .syncs = sync.syncs,
+                          .sync_failures = sync.sync_failures,
+                          .sync_seconds = sync.sync_seconds,
+                          .logs = state_->logs_in(*d).size(),
+                          .loading = d->loading.load()};
+        if (const auto space = state_->files.space(d->dir.path())) {
+            stats.total_bytes = space->total;
+            stats.usable_bytes = space->available;
+        }
+        all.push_back(std::move(stats));
+    }
+    return all;
+}
+
+void LogManager::set_observer(LogObserver* observer) {
+    state_->observer.store(observer);
+    for (const auto& log : logs()) log->set_observer(observer);
+}
+
+std::shared_ptr<Log> LogManager::find(const TopicPartition& partition) const {
+    MutexLock lock(state_->mutex);
+    const auto found = state_->logs.find(partition);
+    return found == state_->logs.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<Log>> LogManager::logs() const {
+    std::vector<std::shared_ptr<Log>> all;
+    MutexLock lock(state_->mutex);
+    all.reserve(state_->logs.size());
+    for (const auto& [partition, log] : state_->logs) all.push_back(log);
+    return all;
+}
+
+Result<std::shared_ptr<Log>> LogManager::create(const TopicPartition& partition, Uuid topic_id, std::shared_ptr<const LogConfig> config,
+                                                std::optional<Uuid> directory_id) {
+    auto& s = *state_;
+    MutexLock creating(s.create_mutex);
+    std::map<const LogDirectory*, std::size_t> counts;
+    {
+        MutexLock lock(s.mutex);
+        if (s.failed.contains(partition)) return Error{Errc::storage_offline, partition.text() + " is there, but cannot be opened"};
+        const auto found = s.logs.find(partition);
+        if (found != s.logs.end()) {
+            const auto id = found->second->topic_id();
+            if (!id.is_zero() && id != topic_id) return Error{Errc::already_exists, partition.text() + " is there with the topic id " + id.text()};
+            return found->second;
+        }
+        for (const auto& [p, log] : s.logs) ++counts[&log->log_dir()];
+    }
+    Directory* target = nullptr;
+    for (const auto& d : s.directories) {
+        if (d->dir.is_offline() || (directory_id && d->dir.id() != *directory_id)) continue;
+        if (target == nullptr || counts[&d->dir] < counts[&target->dir]) target = d.get();
+    }
+    if (target == nullptr) return Error{Errc::storage_offline, "no log directory for " + partition.text()};
+    const auto path = target->at(live_directory_name(partition));
+    TM_TRY(const auto there, s.files.status(path));
+    if (there) return Error{Errc::already_exists, path + " is there, but was not loaded"};
+    auto log = create_log(target->dir, {.partition = partition, .directory = path, .config = std::move(config)}, topic_id);
+    if (!log) {
+        (void)io::remove_all(s.files, path);
+        return target->dir.handled(std::move(log).error(), "creating " + partition.text());
+    }
+    s.adopt(*log);
+    MutexLock lock(s.mutex);
+    s.logs.emplace(partition, *log);
+    return *log;
+}
+
+Result<> LogManager::remove(const TopicPartition& partition) {
+    auto& s = *state_;
+    MutexLock removing(s.create_mutex);
+    const auto log = find(partition);
+    if (log == nullptr) return Error{Errc::not_found, partition.text()};
+    auto& d = *s.directory_of(*log);
+    TM_TRYV(d.dir.check());
+    const auto to = d.at(deleted_directory_name(partition, Uuid::random()));
+    const auto renamed = [&]() -> Result<> {
+        TM_TRYV(log->move_directory(to));
+        return s.files.sync_directory(d.dir.path());
+    }();
+    if (!renamed) return d.dir.handled(renamed.error(), "deleting " + partition.text());
+    {
+        MutexLock lock(s.mutex);
+        s.logs.erase(partition);
+    }
+    log->mark_closed();
+    if (auto* observer = s.observer.load()) observer->log_gone(partition);
+    s.remove_later(d, to);
+    log_info("[{}] deleted: {} goes in {} ms", partition, to, s.options.partition_delete_delay_ms);
+    const auto written = [&]() -> Result<> {
+        TM_TRYV(s.write_recovery_points(d));
+        TM_TRYV(s.write_log_starts(d));
+        return s.change_cleaner_checkpoint(d, partition, std::nullopt);
+    }();
+    if (!written) (void)d.dir.handled(written.error(), "writing checkpoints");
+    return {};
+}
+
+// --- the cleaner's checkpoint ------------------------------------------------------------------------------------------
+
+Result<std::unordered_map<TopicPartition, Offset>> LogManager::read_cleaner_checkpoints() const {
+    auto& s = *state_;
+    std::unordered_map<TopicPartition, Offset> all;
+    for (const auto& d : s.directories) {
+        if (d->dir.is_offline()) continue;
+        MutexLock lock(d->files_mutex);
+        const auto read = read_offset_checkpoint(s.files, d->at(file_name::cleaner_checkpoint));
+        if (!read) {
+            if (read.error().code != Errc::corrupt) return read.error();
+            static LogLimit limit{60'000};
+            if (limit.admit() >= 0) log_error("{}; its logs are cleaned from their start", read.error().message());
+            continue;
+        }
+        for (const auto& [partition, offset] : *read) {
+            const auto log = find(partition);
+            if (log != nullptr && &log->log_dir() == &d->dir) all[partition] = offset;  // only the owner's counts
+        }
+    }
+    return all;
+}
+
+Result<> LogManager::State::change_cleaner_checkpoint(Directory& d, const TopicPartition& partition, std::optional<Offset> first_dirty) {
+    MutexLock lock(d.files_mutex);
+    auto read = read_offset_checkpoint(files, d.at(file_name::cleaner_checkpoint));
+    if (!read && read.error().code != Errc::corrupt) return std::move(read).error();
+    const auto before = read ? *read : OffsetCheckpoint{};
+    auto after = before;
+    {
+        MutexLock guard(mutex);
+        std::erase_if(after, [&](const auto& entry) {
+            const auto log = logs.find(entry.first);
+            return log == logs.end() || &log->second->log_dir() != &d.dir;
+        });
+    }
+    if (first_dirty) after[partition] = *first_dirty;
+    else after.erase(partition);
+    if (read && after == before) return {};
+    return write_offset_checkpoint(files, d.at(file_name::cleaner_checkpoint), after);
+}
+
+Result<> LogManager::write_cleaner_checkpoint(const TopicPartition& partition, std::optional<Offset> first_dirty) {
+    auto& s = *state_;
+    const auto log = find(partition);
+    if (log == nullptr) return Error{Errc::not_found, partition.text()};
+    auto& d = *s.directory_of(*log);
+    if (auto written = s.change_cleaner_checkpoint(d, partition, first_dirty); !written) {
+        return d.dir.handled(std::move(written).error(), "writing the cleaner's checkpoint");
+    }
+    return {};
+}
+
+}  // namespace tidemark::storage
