@@ -185,4 +185,13 @@ void Reader::unknown_tags(UnknownTags& to) {
     }
 }
 
+Error no_such_version(const char* message, std::int16_t version) {
+    return {Errc::unsupported, std::string(message) + " has no version " + std::to_string(version)};
+}
+
+Result<> outcome_of(const Reader& reader, const char* message, std::int16_t version) {
+    if (reader.ok()) return {};
+    return in_context(reader.result().error(), std::string(message) + " version " + std::to_string(version));
+}
+
 }  // namespace tidemark::protocol

@@ -167,18 +167,24 @@ private:
     std::string failure_;
 };
 
+/// What parse_into() returns before and after the message's own read().
+Error no_such_version(const char* message, std::int16_t version);
+Result<> outcome_of(const Reader& reader, const char* message, std::int16_t version);
+
+/// parse() into a message that has its defaults.
+template <class Message>
+Result<> parse_into(Message& message, Reader& reader, std::int16_t version) {
+    if (!Message::versions.contains(version)) return no_such_version(Message::message_name, version);
+    message.read(reader, version);
+    return outcome_of(reader, Message::message_name, version);
+}
+
 /// A message or record in the given version; the reader then stands behind it. Bytes may be left: a request's are
 /// ignored, as Kafka does. Errors: unsupported (no such version), corrupt.
 template <class Message>
 Result<Message> parse(Reader& reader, std::int16_t version) {
     Message message;
-    if (!Message::versions.contains(version)) {
-        return Error{Errc::unsupported, std::string(Message::message_name) + " has no version " + std::to_string(version)};
-    }
-    message.read(reader, version);
-    if (auto result = reader.result(); !result) {
-        return in_context(std::move(result).error(), std::string(Message::message_name) + " version " + std::to_string(version));
-    }
+    TM_TRYV(parse_into(message, reader, version));
     return message;
 }
 
