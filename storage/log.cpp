@@ -193,6 +193,14 @@ std::vector<ProducerSummary> Log::producers() const {
     return summaries;
 }
 
+Result<> Log::load_producers() const {
+    auto& s = *state_;
+    if (s.producers_ready.load(std::memory_order_acquire)) return {};
+    MutexLock lock(s.append_mutex);
+    if (auto loaded = s.load_producers(); !loaded) return s.failed(std::move(loaded).error(), "loading producers");
+    return {};
+}
+
 std::unordered_map<ProducerId, LastProducerRecord> Log::last_producer_records() const {
     auto& s = *state_;
     std::unordered_map<ProducerId, LastProducerRecord> last;

@@ -137,6 +137,7 @@ public:
 
     Offset log_start_offset() const;
     Offset high_watermark() const;
+    /// The high watermark until the producers are loaded: read() and load_producers() see to that.
     Offset last_stable_offset() const;
     Offset log_end_offset() const;
     Offset recovery_point() const;                ///< the first offset that is not known to be flushed
@@ -175,6 +176,8 @@ public:
     // --- for cleaner and retention ---------------------------------------------------------------------------------
 
     std::shared_ptr<const SegmentList> segments() const;
+    /// Loads the producers' state when opening left that for later.
+    Result<> load_producers() const;
     std::unordered_map<ProducerId, LastProducerRecord> last_producer_records() const;
     std::vector<AbortedTransaction> aborted_between(Offset from, Offset to) const;
     /// Rolls a non-empty active segment now (D1, retention of the active segment).
