@@ -159,20 +159,18 @@ std::size_t CleanerPool::roll_idle() {
         const auto config = log->config();
         const auto list = log->segments();
         if (!list || list->empty() || list->back()->bytes() == 0) continue;
-        std::optional<Offset> checkpoint;
+        Offset first_dirty = list->back()->base_offset();   // without compaction only the active segment is looked at
         std::optional<Timestamp> last_lag_roll;
         if (config->compacts && config->max_compaction_lag_ms != storage::unlimited) {
             if (!stored) stored = checkpoints();
-            if (const auto found = stored->find(log->partition()); found != stored->end()) checkpoint = found->second;
+            const auto found = stored->find(log->partition());
+            first_dirty = found != stored->end() ? found->second : log->log_start_offset();
             MutexLock lock(mutex_);
             if (const auto notes = notes_.find(log->partition()); notes != notes_.end()) last_lag_roll = notes->second.last_lag_roll;
-        } else {
-            checkpoint = list->back()->base_offset();   // only the active segment is looked at
         }
-        const auto state = read_log_state(*log, checkpoint);
-        if (!state) continue;
-        const auto why = decide_idle_roll(state->segments, checkpoint.value_or(state->log_start_offset), *config, last_lag_roll, list->back()->roll_jitter_ms(), now,
-                                          options->differences);
+        const auto segments = read_segment_states(*log, first_dirty);
+        if (!segments) continue;
+        const auto why = decide_idle_roll(*segments, first_dirty, *config, last_lag_roll, list->back()->roll_jitter_ms(), now, options->differences);
         if (why == IdleRoll::none) continue;
         if (auto done = log->roll(); !done) {
             if (!is_gone(done.error())) log_error("[{}] rolling an idle segment: {}", log->partition(), log->log_dir().handled(std::move(done).error(), "rolling").message());

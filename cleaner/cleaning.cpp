@@ -93,6 +93,7 @@ public:
 
     Result<PassStats> run() {
         const auto began = clock_.since_boot();
+        TM_TRYV(log_.load_producers());   // their last batches stay
         rules_.now = clock_.now();
         rules_.delete_retention_ms = config_->delete_retention_ms;
         rules_.horizons_expire = request_.horizons_expire;

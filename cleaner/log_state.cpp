@@ -8,15 +8,9 @@
 
 namespace tidemark::cleaner {
 
-Result<LogState> read_log_state(const storage::Log& log, std::optional<Offset> checkpoint) {
-    LogState state;
-    state.checkpoint = checkpoint;
-    state.log_start_offset = log.log_start_offset();
-    state.last_stable_offset = log.last_stable_offset();
-    state.log_end_offset = log.log_end_offset();
+Result<std::vector<SegmentState>> read_segment_states(const storage::Log& log, Offset first_dirty) {
+    std::vector<SegmentState> states;
     const auto segments = log.segments();
-    const bool usable = checkpoint && *checkpoint >= state.log_start_offset && *checkpoint <= state.log_end_offset;
-    const auto first_dirty = usable ? *checkpoint : state.log_start_offset;
     for (std::size_t i = 0; i < segments->size(); ++i) {
         const auto& segment = *(*segments)[i];
         SegmentState s;
@@ -32,8 +26,20 @@ Result<LogState> read_log_state(const storage::Log& log, std::optional<Offset> c
             if (s.first_batch_timestamp && *s.first_batch_timestamp <= Timestamp{0}) s.first_batch_timestamp.reset();
             s.first_append = segment.first_append_time();
         }
-        state.segments.push_back(s);
+        states.push_back(s);
     }
+    return states;
+}
+
+Result<LogState> read_log_state(const storage::Log& log, std::optional<Offset> checkpoint) {
+    LogState state;
+    state.checkpoint = checkpoint;
+    TM_TRYV(log.load_producers());   // an open transaction of theirs bounds what may be cleaned
+    state.log_start_offset = log.log_start_offset();
+    state.last_stable_offset = log.last_stable_offset();
+    state.log_end_offset = log.log_end_offset();
+    const bool usable = checkpoint && *checkpoint >= state.log_start_offset && *checkpoint <= state.log_end_offset;
+    TM_TRY(state.segments, read_segment_states(log, usable ? *checkpoint : state.log_start_offset));
     return state;
 }
 

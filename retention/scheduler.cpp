@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "storage/log_directory.h"
-#include "storage/segment.h"
 
 namespace tidemark::retention {
 namespace {
@@ -13,38 +12,7 @@ bool is_gone(const Error& error) { return error.code == Errc::storage_offline ||
 
 Offset end_of(const LogState& log, std::size_t i) { return i + 1 < log.segments.size() ? log.segments[i + 1].base_offset : log.log_end_offset; }
 
-/// Consecutive deletions by the same rule go together, with the reason of the first.
-std::size_t run_of_one_rule(const std::vector<Deletion>& deletions, std::size_t from) {
-    auto to = from + 1;
-    while (to < deletions.size() && deletions[to].rule == deletions[from].rule) ++to;
-    return to - from;
-}
-
 }  // namespace
-
-Result<LogState> read_log_state(const storage::Log& log) {
-    LogState state;
-    const auto config = log.config();
-    const bool needs_timestamps = config->deletes && (config->retention_ms || config->retention_min_timestamp);
-    const auto segments = log.segments();
-    state.log_start_offset = log.log_start_offset();
-    state.high_watermark = log.high_watermark();
-    state.log_end_offset = log.log_end_offset();
-    for (const auto& segment : *segments) {
-        SegmentState s;
-        s.base_offset = segment->base_offset();
-        s.bytes = segment->bytes();
-        if (needs_timestamps) {
-            TM_TRY(const auto largest, segment->largest_timestamp());
-            using Source = storage::LargestTimestamp::Source;
-            if (largest.source == Source::records) s.largest_record_timestamp = largest.value;
-            s.timestamps_unknown = largest.source == Source::not_yet_known;
-            TM_TRY(s.modified, segment->modified());
-        }
-        state.segments.push_back(s);
-    }
-    return state;
-}
 
 Scheduler::Scheduler(storage::LogManager& logs, const Clock& clock, RetentionOptions options, Guard guard, Observer observer, ClockTrust clock_trust)
     : logs_(logs), clock_(clock), guard_(std::move(guard)), observer_(std::move(observer)), clock_trust_(std::move(clock_trust)),
@@ -86,46 +54,23 @@ void Scheduler::run() {
     totals_.seconds += std::chrono::duration<double>(clock_.since_boot() - began).count();
 }
 
-Decision Scheduler::decide_for(const LogState& state, const storage::LogConfig& config) const {
-    const auto options = options_.get();
-    if (!clock_trust_ || clock_trust_()) return decide(state, config, clock_.now(), options->differences);
-    // Only what does not depend on the clock; the minimum timestamp is an absolute one.
-    auto timeless = config;
-    timeless.retention_ms.reset();
-    return decide(state, timeless, clock_.now(), options->differences);
-}
-
 Result<bool> Scheduler::apply(storage::Log& log) {
-    const auto config = log.config();
-    TM_TRY(auto state, read_log_state(log));
-    auto decision = decide_for(state, *config);
-    if (!decision.deletions.empty() && decision.deletions.back().segment + 1 == state.segments.size()) {
-        // The active segment goes as well. Sealed first and judged again: what came in meanwhile must not go unseen.
-        TM_TRYV(log.roll());
-        TM_TRY(state, read_log_state(log));
-        decision = decide_for(state, *config);
-    }
+    TM_TRY(const auto applied, apply_retention(log, clock_.now(), options_.get()->differences, trusts_clock()));
+    const auto& [state, decision] = applied;
     warn_about_future(log, state, decision);
-    for (std::size_t i = 0; i < decision.deletions.size();) {
-        const auto count = run_of_one_rule(decision.deletions, i);
-        TM_TRYV(log.delete_oldest_segments(count, decision.deletions[i].text()));
-        std::int64_t bytes = 0;
-        for (auto k = i; k < i + count; ++k) {
-            const auto& segment = state.segments[decision.deletions[k].segment];
-            bytes += segment.bytes;
-            if (observer_) observer_({log.partition(), segment.base_offset, end_of(state, decision.deletions[k].segment), segment.bytes, segment.largest_record_timestamp, segment.modified, decision.deletions[k]});
-        }
-        log_info("[{}] deleted {} segments from offset {} ({} bytes): {}", log.partition(), count, state.segments[decision.deletions[i].segment].base_offset.value, bytes, decision.deletions[i].text());
-        i += count;
+    for (const auto& deletion : decision.deletions) {
+        const auto& segment = state.segments[deletion.segment];
+        if (observer_) observer_({log.partition(), segment.base_offset, end_of(state, deletion.segment), segment.bytes, segment.largest_record_timestamp, segment.modified, deletion});
+        log_info("[{}] deleted segment {} to {} ({} bytes): {}", log.partition(), segment.base_offset.value, end_of(state, deletion.segment).value, segment.bytes, deletion.text());
     }
-    note(log, state, decision, *config);
+    note(log, state, decision, *log.config());
     return !decision.deletions.empty();
 }
 
 Result<Plan> Scheduler::plan(const storage::Log& log, const storage::LogConfig* instead) const {
     TM_TRY(auto state, read_log_state(log));
     const auto config = log.config();
-    auto decision = decide_for(state, instead ? *instead : *config);
+    auto decision = decide_trusting(state, instead ? *instead : *config, clock_.now(), options_.get()->differences, trusts_clock());
     return Plan{log.partition(), std::move(state), std::move(decision)};
 }
 

@@ -8,13 +8,10 @@
 #include <unordered_map>
 
 #include "base/published.h"
-#include "retention/policy.h"
+#include "retention/apply.h"
 #include "storage/log_manager.h"
 
 namespace tidemark::retention {
-
-/// What policy.h looks at, of one log. Largest timestamps are read only for policies with `delete`.
-Result<LogState> read_log_state(const storage::Log&);
 
 /// Segments that went by one rule, since start.
 struct Deleted {
@@ -89,7 +86,7 @@ private:
         PartitionStats stats;
         std::optional<Offset> warned_about;          // base of the segment from the future (D8)
     };
-    Decision decide_for(const LogState&, const storage::LogConfig&) const;
+    bool trusts_clock() const { return !clock_trust_ || clock_trust_(); }
     void note(const storage::Log&, const LogState&, const Decision&, const storage::LogConfig&) EXCLUDES(mutex_);
     void warn_about_future(const storage::Log&, const LogState&, const Decision&) EXCLUDES(mutex_);
     void forget_gone_partitions() EXCLUDES(mutex_);
