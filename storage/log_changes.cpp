@@ -330,7 +330,8 @@ void Log::mark_closed() {
     auto& s = *state_;
     s.closed.store(true, std::memory_order_release);
     const auto since = s.directory.clock().since_boot();
-    for (const auto& segment : *segments()) segment->mark_deleted(since);
+    const auto list = segments();
+    for (const auto& segment : *list) segment->mark_deleted(since);
 }
 
 Result<> Log::close() {
@@ -346,7 +347,8 @@ Result<> Log::close() {
     }
     TM_TRYV(s.flush_to(log_end_offset(), true));
     s.closed.store(true, std::memory_order_release);
-    for (const auto& segment : *segments()) segment->close_files();
+    const auto list = segments();
+    for (const auto& segment : *list) segment->close_files();
     return {};
 }
 

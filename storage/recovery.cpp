@@ -588,6 +588,7 @@ Result<> Loader::load_epochs() {
     auto read = read_leader_epochs(files(), in_directory(file_name::leader_epoch_checkpoint));
     if (read) {
         if (*read) epochs_ = LeaderEpochs(**read);
+        else TM_TRYV(files().open(in_directory(file_name::leader_epoch_checkpoint), io::OpenMode::create));  // empty: no epochs
         return {};
     }
     if (read.error().code != Errc::corrupt) return std::move(read).error();

@@ -92,7 +92,8 @@ Result<SegmentsFile> parse_segments_file(std::string_view text) {
 
 LogMemory memory_of(const Log& log) {
     LogMemory memory;
-    for (const auto& segment : *log.segments()) {
+    const auto list = log.segments();
+    for (const auto& segment : *list) {
         const auto known = segment->known();
         if (!known) continue;
         const auto modified = segment->modified();
