@@ -121,16 +121,17 @@ private:
         TransactionTracker transactions;
         transactions.add(log_.aborted_between(request_.first_dirty, request_.cleanable_end));
         for (std::size_t i = 0; i < dirty.size() && !stats_.map_was_full; ++i) {
-            TM_TRYV(within(*dirty[i], map_segment(*dirty[i], transactions)));
+            const auto end = i + 1 < dirty.size() ? dirty[i + 1]->base_offset() : request_.cleanable_end;
+            TM_TRYV(within(*dirty[i], map_segment(*dirty[i], end, transactions)));
             // Over the gap, so that a segment of holes is not mapped again for ever.
-            if (!stats_.map_was_full) work_.map.set_latest_offset((i + 1 < dirty.size() ? dirty[i + 1]->base_offset() : request_.cleanable_end) - 1);
+            if (!stats_.map_was_full) work_.map.set_latest_offset(end - 1);
         }
         stats_.end_offset = std::max(work_.map.latest_offset() + 1, request_.first_dirty);
         stats_.buffer_utilization = work_.map.utilization();
         return {};
     }
 
-    Result<> map_segment(const Segment& segment, TransactionTracker& transactions) {
+    Result<> map_segment(const Segment& segment, Offset end, TransactionTracker& transactions) {
         TM_TRY(const auto file, segment.file());
         TM_TRY(const auto from, segment.index_lookup(std::max(request_.first_dirty, segment.base_offset())));
         file->will_read_sequentially();
@@ -142,6 +143,7 @@ private:
             for (;;) {
                 TM_TRY(const auto batch, batches.next());
                 if (!batch) break;
+                TM_TRYV(check_range(*batch, segment, end));
                 TM_TRYV(map_batch(*batch, transactions));
                 if (stats_.map_was_full) return {};
                 used += batch->size();
@@ -227,7 +229,8 @@ private:
         legacy_horizon_ = legacy_horizon(last_clean, config_->delete_retention_ms);
         for (const auto& g : group(sizes, {config_->segment_bytes, config_->segment_index_bytes, request_.cleanable_end})) {
             const auto first = sources.begin() + static_cast<std::ptrdiff_t>(g.first);
-            TM_TRYV(rewrite_group({first, first + static_cast<std::ptrdiff_t>(g.count)}));
+            const auto after = g.first + g.count;
+            TM_TRYV(rewrite_group({first, first + static_cast<std::ptrdiff_t>(g.count)}, after < sources.size() ? sources[after]->base_offset() : request_.cleanable_end));
         }
         return {};
     }
@@ -236,14 +239,15 @@ private:
         const auto all = *log_.segments();
         for (std::size_t i = 0; i + 1 < all.size() && all[i]->base_offset() < request_.first_dirty; ++i) {
             const auto horizon = all[i]->earliest_delete_horizon();
-            if (horizon && rules_.has_passed(*horizon)) TM_TRYV(rewrite_group({all[i]}));
+            if (horizon && rules_.has_passed(*horizon)) TM_TRYV(rewrite_group({all[i]}, all[i + 1]->base_offset()));
         }
         return {};
     }
 
     // --- 3. one group ------------------------------------------------------------------------------------------------
 
-    Result<> rewrite_group(const SegmentList& sources) {
+    /// `end`: base of the segment behind them.
+    Result<> rewrite_group(const SegmentList& sources, Offset end) {
         TM_TRYV(check_room(sources));
         rules_.high_watermark = log_.high_watermark();
         last_records_ = log_.last_producer_records();
@@ -251,7 +255,7 @@ private:
         Output output(log_, work_.write_buffer,
                       {.buffer_bytes = options_.buffer_bytes, .index_bytes_max = config_->segment_index_bytes, .index_interval_bytes = config_->index_interval_bytes,
                        .overflow_continues = options_.differences.output_overflow_continues});
-        auto cleaned = fill(sources, output);
+        auto cleaned = fill(sources, end, output);
         if (!cleaned) {
             // Kafka leaves the files of a pass that failed, as opposed to one that was stopped, until the next start.
             const bool stopped = cleaned.error().code == Errc::aborted || cleaned.error().code == Errc::offset_overflow;
@@ -285,7 +289,7 @@ private:
         return Error{Errc::no_space, std::to_string(bytes) + " bytes are needed to rewrite, " + std::to_string(space.available) + " are free"};
     }
 
-    Result<SegmentList> fill(const SegmentList& sources, Output& output) {
+    Result<SegmentList> fill(const SegmentList& sources, Offset group_end, Output& output) {
         TM_TRYV(output.open(sources.front()->base_offset()));
         Timestamp modified{};
         std::optional<Timestamp> first_append;
@@ -295,19 +299,21 @@ private:
             const auto appended = source.first_append_time().value_or(modified);
             if (!first_append || appended < *first_append) first_append = appended;
             overflowing_ = sources[i];
+            const auto end = i + 1 < sources.size() ? sources[i + 1]->base_offset() : group_end;
             if (request_.horizons_only) {
                 TM_TRY(const auto aborted, source.aborted_transactions());
                 for (const auto& entry : aborted) output.add_aborted(entry);
             } else {
-                TM_TRY(const auto next, i + 1 < sources.size() ? Result<Offset>{sources[i + 1]->base_offset()} : source.next_offset());
-                if (next > source.base_offset()) transactions_.add(log_.aborted_between(source.base_offset(), next));
+                // Of the last source only what it really reaches: the next group asks for what lies behind.
+                TM_TRY(const auto reached, i + 1 < sources.size() ? Result<Offset>{end} : source.next_offset());
+                if (reached > source.base_offset()) transactions_.add(log_.aborted_between(source.base_offset(), reached));
             }
-            TM_TRYV(within(source, copy(source, modified > legacy_horizon_, output)));
+            TM_TRYV(within(source, copy(source, end, modified > legacy_horizon_, output)));
         }
         return output.finish(modified, *first_append);
     }
 
-    Result<> copy(const Segment& source, bool legacy_tombstones_stay, Output& output) {
+    Result<> copy(const Segment& source, Offset end, bool legacy_tombstones_stay, Output& output) {
         TM_TRY(const auto file, source.file());
         file->will_read_sequentially();
         ChunkReader reader(*file, FilePosition{0}, source.bytes(), work_.read_buffer, limits());
@@ -318,6 +324,7 @@ private:
             for (;;) {
                 TM_TRY(const auto batch, batches.next());
                 if (!batch) break;
+                TM_TRYV(check_range(*batch, source, end));
                 TM_TRYV(copy_batch(*batch, legacy_tombstones_stay, output));
                 used += batch->size();
             }
@@ -398,6 +405,12 @@ private:
     static Result<> check_crc(const BatchView& batch) {
         if (batch.crc_matches()) return {};
         return Error{Errc::corrupt, "batch at offset " + std::to_string(batch.base_offset().value) + ": CRC mismatch"};
+    }
+
+    /// Offsets are not under the CRC, and what is decided by them cannot be undone.
+    static Result<> check_range(const BatchView& batch, const Segment& segment, Offset end) {
+        if (batch.base_offset() >= segment.base_offset() && batch.last_offset() >= batch.base_offset() && batch.last_offset() < end) return {};
+        return Error{Errc::corrupt, "batch of offsets " + std::to_string(batch.base_offset().value) + " to " + std::to_string(batch.last_offset().value) + ", which the segment does not hold"};
     }
 
     static Result<> within(const Segment& segment, Result<> result) {

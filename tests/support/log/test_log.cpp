@@ -8,6 +8,7 @@
 
 #include "record/control.h"
 #include "storage/segment.h"
+#include "storage/verify.h"
 
 namespace tidemark::test {
 namespace {
@@ -93,8 +94,14 @@ TestLog::TestLog(TestLogOptions options)
 }
 
 TestLog::~TestLog() {
-    if (log) (void)log->close();
+    if (!log) return;
+    const auto closed = log->close();
     log.reset();
+    if (!closed) return;   // the disk had failed: what it holds is the test's business
+    const auto findings = storage::verify_partition(disk, "/logs/t-0");
+    EXPECT_TRUE(findings) << findings.error().message();
+    if (!findings) return;
+    for (const auto& finding : *findings) EXPECT_EQ(finding.kind, storage::Finding::Kind::leftover) << finding.text();
 }
 
 Result<> TestLog::open(bool clean) {

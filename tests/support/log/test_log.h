@@ -10,7 +10,8 @@
 ///     >42        what follows begins at offset 42 (as a follower would append it)
 ///
 /// text() shows what is left, segment by segment: `1:b=1 2:a=~@h60s | 3:c=1`. @h is the delete horizon of the record's batch,
-/// counted from the clock; `5:commit1` is a marker, `7:(p1)` an empty batch by its last offset.
+/// counted from the clock; `5:commit1` is a marker, `7:(p1)` an empty batch by its last offset. At its end every TestLog is
+/// closed and verified.
 #pragma once
 
 #include <map>
