@@ -252,7 +252,7 @@ std::vector<std::string> broker_contradictions(const ConfigLayers& layers) {
     for (const std::string_view key : {"log.retention.ms", "log.retention.minutes", "log.retention.hours"}) {
         const auto value = broker_value(layers, key);
         if (!value) continue;
-        if (value->integer == 0) problems.push_back(fmt::format("{} must be unlimited (-1) or, equal or greater than 1", key));
+        if (value->integer == 0) problems.push_back(fmt::format("{} must be unlimited (-1) or, greater than or equal to 1", key));
         break;   // the others do not count
     }
     const std::int64_t min_lag = broker_integer(layers, "log.cleaner.min.compaction.lag.ms"), max_lag = broker_integer(layers, "log.cleaner.max.compaction.lag.ms");

@@ -67,12 +67,11 @@ struct BrokerRegistration {
     std::vector<Endpoint> endpoints;
     std::vector<Uuid> log_dirs;
     std::optional<std::string> rack;
-    struct Feature {
-        std::string name;
+    struct LevelRange {
         std::int16_t min = 0, max = 0;
-        friend bool operator==(const Feature&, const Feature&) = default;
+        friend bool operator==(const LevelRange&, const LevelRange&) = default;
     };
-    std::vector<Feature> features;                     ///< what the broker supports
+    std::map<std::string, LevelRange> features;        ///< what the broker supports
     std::optional<std::vector<Uuid>> cordoned_log_dirs;
     bool is_migrating_zk_broker = false;
 

@@ -22,12 +22,12 @@ constexpr std::size_t records_per_batch = 1000;            // of the changes at 
 constexpr std::int16_t record_transactions_from = 13;      // metadata.version
 
 /// What this program supports, as its registration says it.
-std::vector<BrokerRegistration::Feature> supported_features() {
-    return {{.name = "eligible.leader.replicas.version", .min = 0, .max = 1},
-            {.name = "group.version", .min = 0, .max = 1},
-            {.name = "kraft.version", .min = 0, .max = 1},
-            {.name = "metadata.version", .min = metadata_version_min, .max = metadata_version_max},
-            {.name = "transaction.version", .min = 0, .max = 2}};
+std::map<std::string, BrokerRegistration::LevelRange> supported_features() {
+    return {{"eligible.leader.replicas.version", {.min = 0, .max = 1}},
+            {"group.version", {.min = 0, .max = 1}},
+            {"kraft.version", {.min = 0, .max = 1}},
+            {"metadata.version", {.min = metadata_version_min, .max = metadata_version_max}},
+            {"transaction.version", {.min = 0, .max = 2}}};
 }
 
 /// Why this node must not open such metadata (metadata-log 5.5.8, 7.2), nothing when it may.

@@ -26,7 +26,7 @@ BrokerRegistration registration_of(const RegisterBrokerRecord& record) {
     broker.log_dirs = record.log_dirs;
     broker.rack = record.rack;
     for (const auto& feature : record.features) {
-        broker.features.push_back({.name = feature.name, .min = feature.min_supported_version, .max = feature.max_supported_version});
+        broker.features[feature.name] = {.min = feature.min_supported_version, .max = feature.max_supported_version};
     }
     broker.cordoned_log_dirs = record.cordoned_log_dirs;
     broker.is_migrating_zk_broker = record.is_migrating_zk_broker;
@@ -379,8 +379,8 @@ RegisterBrokerRecord register_broker_record(const BrokerRegistration& broker, st
     for (const auto& endpoint : broker.endpoints) {
         record.end_points.push_back({.name = endpoint.listener, .host = endpoint.host, .port = endpoint.port, .security_protocol = endpoint.security_protocol});
     }
-    for (const auto& feature : broker.features) {
-        record.features.push_back({.name = feature.name, .min_supported_version = feature.min, .max_supported_version = feature.max});
+    for (const auto& [name, range] : broker.features) {
+        record.features.push_back({.name = name, .min_supported_version = range.min, .max_supported_version = range.max});
     }
     record.rack = broker.rack;
     record.fenced = broker.fenced;
