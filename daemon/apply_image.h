@@ -1,9 +1,9 @@
 /// Makes the logs be what the metadata image says: creates and removes them, hands out settings, starts leader epochs.
 ///
-///   ImageApplier applier{logs, node_id, to_log_config};
+///   ImageApplier applier{logs, node_id, file_config};
 ///   logs.load(applier.lookup(image));      // every directory found, with its topic's settings
-///   applier.resume(image);                 // what a stop left undone
-///   controller.set_listener(&applier);     // and from then on, change by change
+///   applier.resume(*image);                // what a stop left undone
+///   …                                      // and from then on it is the controller's listener
 #pragma once
 
 #include <functional>
@@ -14,35 +14,39 @@
 
 namespace tidemark::daemon {
 
-/// Threads: image_changed() one call at a time (the Controller's promise), and never beside lookup()'s result or resume().
-/// Errors:  what cannot be done for one partition is logged and tried again at the next start; the others go on.
+/// Threads: image_changed() one call at a time (the Controller's promise), never beside lookup()'s result or resume().
+/// Errors:  what cannot be done for one partition is logged, and tried again at the next start; the others go on.
 class ImageApplier final : public metadata::ImageListener {
 public:
-    /// A topic's settings as its logs understand them: the broker's defaults under the topic's overrides.
-    using ToLogConfig = std::function<std::shared_ptr<const storage::LogConfig>(const metadata::Image&, const std::string& topic)>;
-    /// Before a log's directory goes away, so that whoever works on it (the cleaner) lets go. May be empty.
+    /// Before a log's directory goes away, so that whoever works on it (the cleaner) lets go.
     using BeforeRemoval = std::function<void(const TopicPartition&)>;
 
-    ImageApplier(storage::LogManager&, std::int32_t node_id, ToLogConfig, BeforeRemoval = {});
+    /// `file_config`: what the broker's configuration file says, the layer below what the image holds.
+    ImageApplier(storage::LogManager&, std::int32_t node_id, metadata::ConfigMap file_config, BeforeRemoval = {});
 
     /// For LogManager::load(): settings of what belongs here; nothing for a directory whose topic was deleted or made anew
     /// under another id, or whose partition is on another node.
     storage::LogConfigLookup lookup(std::shared_ptr<const metadata::Image>) const;
-    /// After load(): creates the directories of partitions that have none and starts each partition's leader epoch.
+    /// After load(): creates the logs of partitions that have none and starts each partition's leader epoch.
     void resume(const metadata::Image&);
 
     void image_changed(const metadata::Image& before, const metadata::Image& after) override;
 
-    /// Every log's settings made anew: after the broker's own defaults have changed.
-    void broker_defaults_changed(const metadata::Image&);
+    /// The configuration file was read again: every log gets its settings anew. Never beside image_changed().
+    void set_file_config(metadata::ConfigMap, const metadata::Image&);
 
 private:
-    void create(const metadata::Image&, const metadata::Topic&, std::int32_t partition);
-    void remove(const TopicPartition&);
+    void remove_gone(const metadata::Image& before, const metadata::Image& after);
+    void create_missing(const metadata::Image& before, const metadata::Image& after);
+    void update_configs(const metadata::Image& before, const metadata::Image& after);
+    void update_config(const metadata::Image&, const metadata::Topic&);
+    void ensure_log(const metadata::Topic&, std::int32_t index, const metadata::Partition&, const std::shared_ptr<const storage::LogConfig>&);
+    std::shared_ptr<const storage::LogConfig> config_of(const metadata::Image&, const std::string& topic) const;
+    bool is_here(const metadata::Partition&) const;
 
     storage::LogManager& logs_;
     const std::int32_t node_id_;
-    const ToLogConfig to_log_config_;
+    metadata::ConfigMap file_config_;
     const BeforeRemoval before_removal_;
 };
 

@@ -30,6 +30,8 @@ struct Parts {
     const Clock& clock;
     /// Told from an event loop, about every Options::loop_beat_ms, while all loops are alive: feeds systemd's watchdog.
     std::function<void()> alive = {};
+    /// What the configuration file said, for DescribeConfigs.
+    metadata::ConfigMap file_config = {};
 };
 
 /// Life:    open() binds, start() serves, stop() or the destructor ends it. Once.

@@ -30,10 +30,10 @@ struct ApiStats {
     std::int16_t key = 0;
     std::string_view name;                            ///< Kafka's: "Produce", "Fetch", …
     std::uint64_t requests = 0;
-    std::map<std::int16_t, std::uint64_t> requests_by_version;
-    std::map<std::int16_t, std::uint64_t> errors;     ///< Kafka's error code → how often it was answered, without 0
+    std::map<std::int16_t, std::uint64_t> requests_by_version = {};
+    std::map<std::int16_t, std::uint64_t> errors = {};   ///< Kafka's error code → how often it was answered, without 0
     std::uint64_t request_bytes = 0, answer_bytes = 0;
-    Histogram total, local;                           ///< local: up to the moment the handler had done its own work
+    Histogram total = {}, local = {};                           ///< local: up to the moment the handler had done its own work
 };
 
 struct TopicStats {
@@ -65,11 +65,11 @@ struct ServerStats {
     std::size_t fetch_sessions = 0, fetch_session_partitions = 0;
     std::uint64_t fetch_sessions_evicted = 0;
     std::size_t disk_jobs_waiting = 0, disk_jobs_running = 0;
-    std::vector<LoopStats> loops;
-    std::vector<ApiStats> apis;                       ///< every API that is served, by key
-    std::map<std::string, TopicStats> topics;         ///< topics that exist now
+    std::vector<LoopStats> loops = {};
+    std::vector<ApiStats> apis = {};                     ///< every API that is served, by key
+    std::map<std::string, TopicStats> topics = {};       ///< topics that exist now
     /// Client software as ApiVersions named it → connections open now.
-    std::map<std::pair<std::string, std::string>, std::size_t> client_software;
+    std::map<std::pair<std::string, std::string>, std::size_t> client_software = {};
 };
 
 }  // namespace tidemark::daemon

@@ -1,0 +1,60 @@
+#include "daemon/disk_pool.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+namespace tidemark::daemon {
+
+DiskPool::DiskPool(int threads) {
+    for (int i = 0; i < threads; ++i) {
+        threads_.emplace_back([this] { work(); });
+        pthread_setname_np(threads_.back().native_handle(), ("disk-" + std::to_string(i)).c_str());
+    }
+}
+
+DiskPool::~DiskPool() { stop(); }
+
+void DiskPool::submit(std::function<void()> job) {
+    {
+        MutexLock lock(mutex_);
+        if (stopping_) return;
+        jobs_.push_back(std::move(job));
+    }
+    changed_.notify_one();
+}
+
+void DiskPool::stop() {
+    {
+        MutexLock lock(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+}
+
+DiskPool::Load DiskPool::load() const {
+    MutexLock lock(mutex_);
+    return {jobs_.size(), running_};
+}
+
+void DiskPool::work() {
+    for (;;) {
+        std::function<void()> job;
+        {
+            MutexLock lock(mutex_);
+            while (jobs_.empty() && !stopping_) changed_.wait(mutex_);
+            if (jobs_.empty()) return;
+            job = std::move(jobs_.front());
+            jobs_.pop_front();
+            ++running_;
+        }
+        job();
+        job = nullptr;   // what it holds goes before it counts as done
+        MutexLock lock(mutex_);
+        --running_;
+    }
+}
+
+}  // namespace tidemark::daemon

@@ -1,0 +1,258 @@
+// Produce (0), versions 3 to 13: wire-behaviour 7, append-and-read 2 to 4. Transactional batches are refused until there is
+// a transaction coordinator that could be asked about them (KIP-890).
+//
+//   1. each partition's record set is looked at: one whole batch of format 2, in a codec that the version knows;
+//   2. it is appended on this thread, in the buffer that the socket was read into; the bytes are in the page cache then;
+//   3. acks=1 is answered; acks=all waits for the group commit of each log that was appended to (D10);
+//   4. acks=0 has no answer: a failure closes the connection instead, which is all that its client can notice.
+#include "protocol/messages/produce_request.h"
+#include "protocol/messages/produce_response.h"
+
+#include <unordered_map>
+
+#include "daemon/handlers/common.h"
+#include "daemon/handlers/handlers.h"
+#include "record/batch.h"
+
+namespace tidemark::daemon::handlers {
+
+namespace {
+
+using protocol::produce_request::PartitionProduceData;
+using protocol::produce_response::PartitionProduceResponse;
+
+constexpr std::int16_t acks_all = -1;
+
+/// A response whose partitions wait for their syncs. Each sync writes to its own partition's entry only.
+struct Waiting {
+    std::shared_ptr<Call> call;
+    protocol::ProduceResponse response;
+    std::atomic<std::size_t> syncs{1};   // one for begin() itself, so that it cannot end before all have begun
+
+    static void one_done(const std::shared_ptr<Waiting>& waiting) {
+        if (waiting->syncs.fetch_sub(1) != 1) return;
+        // The sync thread has better things to do than to write answers.
+        asio::dispatch(waiting->call->executor(), [waiting] { waiting->call->finish(waiting->response); });
+    }
+};
+
+struct Refusal {
+    ErrorCode code = ErrorCode::none;
+    std::string text;
+};
+
+/// What stands at the front of a record set, before anything else is judged: ProduceRequest's own checks in Kafka.
+Refusal check_record_set(Bytes records, std::int16_t version) {
+    const auto text = [version](std::string_view rest) { return "Produce requests with version " + std::to_string(version) + std::string{rest}; };
+    record::BatchCursor cursor{records};
+    const auto first = cursor.next();
+    if (!first) {
+        if (records.size() >= record::magic_end && std::to_integer<std::int8_t>(records[16]) > 2) {
+            return {ErrorCode::corrupt_message, "Invalid magic found in record: " + std::to_string(std::to_integer<int>(records[16]))};
+        }
+        return {ErrorCode::corrupt_message, first.error().context};
+    }
+    if (!*first) return {ErrorCode::invalid_record, text(" must have at least one record batch per partition")};
+    const auto& batch = **first;
+    if (batch.magic() != 2) return {ErrorCode::invalid_record, text(" are only allowed to contain record batches with magic version 2")};
+    if (version < 7 && batch.codec() == record::Codec::zstd) return {ErrorCode::unsupported_compression_type, text(" are not allowed to use ZStandard compression")};
+    const auto second = cursor.next();
+    if (!second) return {ErrorCode::corrupt_message, second.error().context};
+    if (*second) return {ErrorCode::invalid_record, text(" are only allowed to contain exactly one record batch")};
+    return {};
+}
+
+std::optional<record::BatchView> first_batch(const PartitionProduceData& partition) {
+    if (!partition.records) return std::nullopt;
+    record::BatchCursor cursor{partition.records->bytes};
+    const auto first = cursor.next();
+    return first && *first ? **first : std::optional<record::BatchView>{};
+}
+
+bool has_transactional_batches(const protocol::ProduceRequest& request) {
+    return std::ranges::any_of(request.topic_data, [](const auto& topic) {
+        return std::ranges::any_of(topic.partition_data, [](const auto& partition) {
+            const auto batch = first_batch(partition);
+            return batch && batch->is_transactional();
+        });
+    });
+}
+
+std::string rejected_text(const Error& error, const std::vector<storage::RecordError>& rejected) {
+    if (error.code == Errc::invalid_timestamp) return "One or more records have been rejected due to invalid timestamp";
+    std::string shown;
+    for (std::size_t i = 0; i < rejected.size() && i < 3; ++i) {
+        shown += fmt::format("{}RecordError(batchIndex={}, message='{}')", i == 0 ? "" : ", ", rejected[i].index, rejected[i].message);
+    }
+    return fmt::format("One or more records have been rejected due to {} record errors in total, and only showing the first three errors at most: [{}]",
+                       rejected.size(), shown);
+}
+
+/// One request on its way through step 2.
+class Produce {
+public:
+    Produce(Broker& broker, std::shared_ptr<Call> call, protocol::ProduceRequest& request)
+        : broker_(broker), call_(std::move(call)), request_(request), image_(broker.image()), waiting_(std::make_shared<Waiting>()) {
+        waiting_->call = call_;
+    }
+
+    void run() {
+        const bool transactional = has_transactional_batches(request_);
+        // Without an authorizer everybody may write to any transactional id, but there must be one.
+        const auto refuse_all = transactional && !request_.transactional_id ? ErrorCode::transactional_id_authorization_failed : ErrorCode::none;
+
+        auto& topics = waiting_->response.responses;
+        topics.reserve(request_.topic_data.size());   // entries are pointed to by syncs
+        for (auto& topic : request_.topic_data) {
+            auto& answer = topics.emplace_back();
+            answer.name = topic.name;
+            answer.topic_id = topic.topic_id;
+            answer.partition_responses.reserve(topic.partition_data.size());
+            const auto* known = call_->version() >= 13 ? image_->find(topic.topic_id) : image_->find(topic.name);
+            const auto last = last_of_each(topic.partition_data);
+            for (std::size_t i = 0; i < topic.partition_data.size(); ++i) {
+                auto& from = topic.partition_data[i];
+                if (last.at(from.index) != i) continue;
+                auto& partition = answer.partition_responses.emplace_back();
+                partition.index = from.index;
+                partition.base_offset = -1;
+                partition.error_code = refuse_all;
+                if (refuse_all == ErrorCode::none) one_partition(known, from, partition);
+                if (partition.error_code != ErrorCode::none) note_failure(known, partition);
+            }
+        }
+        answer();
+    }
+
+private:
+    /// Of a partition that is named twice the last entry counts.
+    static std::unordered_map<std::int32_t, std::size_t> last_of_each(const std::vector<PartitionProduceData>& partitions) {
+        std::unordered_map<std::int32_t, std::size_t> last;
+        for (std::size_t i = 0; i < partitions.size(); ++i) last[partitions[i].index] = i;
+        return last;
+    }
+
+    void one_partition(const metadata::Topic* topic, PartitionProduceData& from, PartitionProduceResponse& to) {
+        const auto refuse = [&to](ErrorCode code, std::optional<std::string> text = {}) {
+            to.error_code = code;
+            to.error_message = std::move(text);
+        };
+        if (!topic) return refuse(call_->version() >= 13 ? ErrorCode::unknown_topic_id : ErrorCode::unknown_topic_or_partition);
+        const TopicPartition name{topic->name, from.index};
+        const auto found = find_partition(broker_, *image_, name);
+        if (found.error == ErrorCode::unknown_topic_or_partition) return refuse(found.error);
+        const auto records = from.records ? from.records->bytes : MutableBytes{};
+        if (auto bad = check_record_set(records, call_->version()); bad.code != ErrorCode::none) return refuse(bad.code, std::move(bad.text));
+        if (request_.acks < -1 || request_.acks > 1) return refuse(ErrorCode::invalid_required_acks);
+        if (is_internal_topic(topic->name)) return refuse(ErrorCode::invalid_topic_exception);
+        if (found.error != ErrorCode::none) {
+            refuse(found.error);
+            if (found.error == ErrorCode::not_leader_or_follower) add_leader(*found.partition, to);
+            return;
+        }
+        const auto batch = *first_batch(from);
+        if (batch.is_transactional()) {
+            return refuse(ErrorCode::not_enough_replicas,
+                          "Unable to verify the partition has been added to the transaction. Underlying error: COORDINATOR_NOT_AVAILABLE");
+        }
+        if (batch.codec_bits() > static_cast<std::uint8_t>(record::Codec::zstd)) {
+            to.log_start_offset = found.log->log_start_offset().value;
+            return refuse(ErrorCode::unknown_server_error);
+        }
+        append(*found.log, found.partition->leader_epoch, records, to);
+    }
+
+    void append(storage::Log& log, LeaderEpoch epoch, MutableBytes records, PartitionProduceResponse& to) {
+        std::vector<storage::RecordError> rejected;
+        const auto counters = broker_.stats().topic(log.partition().topic);
+        add(counters->produce_requests);
+        const auto appended = log.append(records, {.leader_epoch = epoch, .rejected = &rejected});
+        if (!appended) return append_failed(log, appended.error(), rejected, to);
+        to.base_offset = appended->first_offset.value;
+        to.log_append_time_ms = appended->log_append_time.value_or(no_timestamp).value;
+        to.log_start_offset = appended->log_start_offset.value;
+        if (!appended->duplicate) {
+            add(counters->bytes_in, static_cast<std::uint64_t>(appended->bytes));
+            add(counters->records_in, static_cast<std::uint64_t>(appended->records));
+        }
+        // A duplicate is acknowledged once more, and so must be on disk as well.
+        if (broker_.waits_for_disk(request_.acks)) wait_for_disk(log, appended->last_offset + 1, to);
+    }
+
+    void append_failed(const storage::Log& log, const Error& error, const std::vector<storage::RecordError>& rejected, PartitionProduceResponse& to) {
+        to.error_code = to_error_code(error);
+        for (const auto& record : rejected) to.record_errors.push_back({.batch_index = record.index, .batch_index_error_message = record.message});
+        if (!rejected.empty()) to.error_message = rejected_text(error, rejected);
+        switch (to.error_code) {
+            case ErrorCode::corrupt_message:
+            case ErrorCode::message_too_large:
+            case ErrorCode::record_list_too_large: break;
+            case ErrorCode::kafka_storage_error:
+            case ErrorCode::unknown_server_error: {
+                static LogLimit limit{1000};
+                if (const auto held = limit.admit(); held >= 0) log_error("[{}] append failed: {} ({} more not shown)", log.partition(), error.message(), held);
+                break;
+            }
+            default: to.log_start_offset = log.log_start_offset().value; break;
+        }
+    }
+
+    void wait_for_disk(storage::Log& log, Offset end, PartitionProduceResponse& to) {
+        waiting_->syncs.fetch_add(1);
+        log.when_durable(end, [waiting = waiting_, &to, name = log.partition()](const Result<>& synced) {
+            if (!synced) {
+                to.error_code = to_error_code(synced.error());
+                to.base_offset = to.log_append_time_ms = to.log_start_offset = -1;
+                static LogLimit limit{1000};
+                if (const auto held = limit.admit(); held >= 0) log_error("[{}] not on disk: {} ({} more not shown)", name, synced.error().message(), held);
+            }
+            Waiting::one_done(waiting);
+        });
+    }
+
+    void add_leader(const metadata::Partition& partition, PartitionProduceResponse& to) {
+        if (call_->version() < 10) return;
+        to.current_leader = {.leader_id = partition.leader, .leader_epoch = partition.leader_epoch};
+    }
+
+    void note_failure(const metadata::Topic* topic, const PartitionProduceResponse& partition) {
+        call_->count(partition.error_code);
+        failed_ = true;
+        if (topic) add(broker_.stats().topic(topic->name)->failed_produce_requests);
+    }
+
+    void answer() {
+        call_->release_frame();
+        if (request_.acks == 0) {
+            if (!failed_) return call_->finish_silently();
+            return call_->fail("acks=0, and not everything could be appended: " + first_failure());
+        }
+        Waiting::one_done(waiting_);
+    }
+
+    std::string first_failure() const {
+        for (const auto& topic : waiting_->response.responses) {
+            for (const auto& partition : topic.partition_responses) {
+                if (partition.error_code != ErrorCode::none) {
+                    return fmt::format("{}-{} {}", topic.name.empty() ? topic.topic_id.text() : topic.name, partition.index, protocol::to_string(partition.error_code));
+                }
+            }
+        }
+        return "";
+    }
+
+    Broker& broker_;
+    const std::shared_ptr<Call> call_;
+    protocol::ProduceRequest& request_;
+    const std::shared_ptr<const metadata::Image> image_;
+    const std::shared_ptr<Waiting> waiting_;
+    bool failed_ = false;
+};
+
+}  // namespace
+
+void produce(Broker& broker, const std::shared_ptr<Call>& call) {
+    if (auto request = call->parse<protocol::ProduceRequest>()) Produce{broker, call, *request}.run();
+}
+
+}  // namespace tidemark::daemon::handlers
