@@ -218,6 +218,7 @@ Result<> LocalController::restore_own_settings() {
         records.emplace_back(protocol::ConfigRecord{.resource_type = static_cast<std::int8_t>(ResourceType::topic), .resource_name = topic->name, .name = key.second, .value = value});
     }
     TM_TRYV(commit(records));
+    own_settings_restored_ = true;
     const auto image_now = image_.get();
     auto now = own_settings_of(*image_now);
     if (now == own_settings_) return {};
@@ -281,7 +282,7 @@ Result<> LocalController::commit(const std::vector<protocol::MetadataRecord>& re
 
     // The file of our own settings never says more than the log: what goes is taken out of it first, what comes is put in
     // last. A crash in between leaves a setting that is in the log only, which the next start puts in.
-    auto settings = own_settings_of(*after);
+    auto settings = own_settings_restored_ ? own_settings_of(*after) : own_settings_;
     OwnSettings staying;
     for (const auto& [key, value] : own_settings_) {
         if (settings.contains(key)) staying.emplace(key, value);

@@ -107,7 +107,8 @@ private:
     std::unique_ptr<MetadataLog> log_ GUARDED_BY(mutex_);
     bool log_in_transaction_ GUARDED_BY(mutex_) = false;
     BootstrapRecords bootstrap_ GUARDED_BY(mutex_);
-    OwnSettings own_settings_ GUARDED_BY(mutex_);
+    OwnSettings own_settings_ GUARDED_BY(mutex_);         // as the file has them
+    bool own_settings_restored_ GUARDED_BY(mutex_) = false;   // until then the file may know more than the log
     std::vector<ImageListener*> listeners_ GUARDED_BY(mutex_);
     std::unordered_map<TopicPartition, Uuid> found_directories_ GUARDED_BY(mutex_);
     std::optional<Timestamp> last_clean_up_ GUARDED_BY(mutex_);
