@@ -24,6 +24,7 @@ FetchSessions::Options session_options(const Limits& limits) { return {.sessions
 Broker::Broker(Parts parts, const Options& options)
     : parts_(std::move(parts)),
       options_(std::make_shared<const Options>(options)),
+      file_config_(std::make_shared<const metadata::ConfigMap>(parts_.file_config)),
       node_id_(parts_.logs.identity().node_id),
       cluster_id_(parts_.logs.identity().cluster_id),
       frame_budget_(options.limits.queued_bytes_max),

@@ -41,6 +41,8 @@ public:
     std::shared_ptr<const metadata::Image> image() const { return parts_.controller.image(); }
     std::shared_ptr<const Options> options() const { return options_.get(); }
     void set_options(const Options&);
+    std::shared_ptr<const metadata::ConfigMap> file_config() const { return file_config_.get(); }
+    void set_file_config(metadata::ConfigMap file) { file_config_.put(std::make_shared<const metadata::ConfigMap>(std::move(file))); }
     const Parts& parts() const { return parts_; }
 
     std::int32_t node_id() const { return node_id_; }
@@ -71,6 +73,7 @@ public:
 private:
     const Parts parts_;
     Published<Options> options_;
+    Published<metadata::ConfigMap> file_config_;
     const std::int32_t node_id_;
     const std::string cluster_id_;
     std::vector<Endpoint> endpoints_;   // constant after Server::open()

@@ -10,7 +10,7 @@ namespace tidemark::daemon {
 
 using protocol::ErrorCode;
 
-void FetchSession::advance_epoch() { next_epoch_ = next_epoch_ == std::numeric_limits<std::int32_t>::max() ? 1 : next_epoch_ + 1; }
+std::int32_t FetchSession::epoch_after(std::int32_t epoch) { return epoch == std::numeric_limits<std::int32_t>::max() ? 1 : epoch + 1; }
 
 void FetchSession::set(const FetchPartition& partition) {
     if (const auto at = by_key_.find(partition.key); at != by_key_.end()) {

@@ -67,7 +67,9 @@ public:
     bool by_id() const { return by_id_; }
     /// What the next request must carry.
     std::int32_t next_epoch() const { return next_epoch_; }
-    void advance_epoch();
+    void advance_epoch() { next_epoch_ = epoch_after(next_epoch_); }
+    /// 1 follows 2147483647.
+    static std::int32_t epoch_after(std::int32_t epoch);
     std::size_t size() const { return by_key_.size(); }
 
     /// Adds it at the end, or gives one that is there new parameters; its place and what was told of it stay.

@@ -378,6 +378,7 @@ void Server::start() { impl_->start(); }
 bool Server::stop(std::chrono::milliseconds deadline) { return impl_->stop(deadline); }
 std::vector<Listener> Server::listeners() const { return impl_->broker().options()->listeners; }
 ServerStats Server::stats() const { return impl_->stats(); }
+void Server::set_file_config(metadata::ConfigMap file) { impl_->broker().set_file_config(std::move(file)); }
 void Server::set_options(const Options& options) { impl_->broker().set_options(options); }
 Broker& Server::broker() { return impl_->broker(); }
 

@@ -55,6 +55,8 @@ public:
     std::vector<Listener> listeners() const;
     ServerStats stats() const;
 
+    /// The configuration file was read again.
+    void set_file_config(metadata::ConfigMap);
     /// What may change while it runs: limits, auto_create_topics, delete_topics. The rest is ignored.
     void set_options(const Options&);
 

@@ -68,7 +68,7 @@ protocol::CreateTopicsResponse create_topics(Broker& broker, Call& call, protoco
     if (wanted.empty()) return response;
 
     const auto created = broker.controller().create_topics(wanted, request.validate_only);
-    const auto layers = metadata::config_layers(*broker.image(), broker.node_id(), broker.parts().file_config);
+    const auto layers = metadata::config_layers(*broker.image(), broker.node_id(), *broker.file_config());
     for (std::size_t i = 0; i < created.size(); ++i) {
         if (!created[i].outcome.ok()) {
             refuse(wanted[i].name, created[i].outcome);

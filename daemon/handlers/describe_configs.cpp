@@ -78,7 +78,7 @@ protocol::describe_configs_response::DescribeConfigsResourceResult to_entry(Desc
 
 protocol::DescribeConfigsResponse describe_configs(Broker& broker, Call& call, protocol::DescribeConfigsRequest& request) {
     const auto image = broker.image();
-    const auto layers = metadata::config_layers(*image, broker.node_id(), broker.parts().file_config);
+    const auto layers = metadata::config_layers(*image, broker.node_id(), *broker.file_config());
     protocol::DescribeConfigsResponse response;
     for (const auto& resource : request.resources) {
         auto described = describe(broker, *image, layers, resource.resource_type, resource.resource_name);
