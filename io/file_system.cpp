@@ -94,7 +94,12 @@ Result<> replace_content(FileSystem& files, const Path& path, Bytes content) {
         return written;
     }
     TM_TRYV(files.rename(temporary, path));
-    return files.sync_directory(Path(parent_of(path)));
+    if (auto synced = files.sync_directory(Path(parent_of(path))); !synced) {
+        auto error = std::move(synced).error();
+        error.code = Errc::io;  // a full disk, too: a sync that failed must not be tried again
+        return error;
+    }
+    return {};
 }
 
 Result<> remove_all(FileSystem& files, const Path& directory) {
