@@ -273,7 +273,7 @@ Result<> Log::State::sync_names() {
         if (names_made == names_synced) return {};
         made = names_made;
     }
-    TM_TRYV(files().sync_directory(path->get()));
+    TM_TRYV(sync_names_in(files(), path->get()));
     MutexLock lock(append_mutex);
     names_synced = made;
     return {};

@@ -42,7 +42,7 @@ Result<> Log::State::delete_files(const SegmentList& gone, std::vector<io::Path>
     for (const auto& segment : gone) {
         if (auto renamed = segment->rename_to(FileSuffix::deleted); !renamed && renamed.error().code != Errc::not_found) return renamed;
         // A value must not come back after the tombstone behind it has gone: the older name goes for certain first.
-        if (in_order || segment == gone.back()) TM_TRYV(files().sync_directory(path->get()));
+        if (in_order || segment == gone.back()) TM_TRYV(sync_names_in(files(), path->get()));
     }
     directory.post_after(std::chrono::milliseconds{config.get()->file_delete_delay_ms},
                          [gone, snapshot_files = std::move(snapshot_files), &fs = files(), partition = partition] {
@@ -87,7 +87,11 @@ Result<> Log::delete_oldest_segments(std::size_t count, std::string_view reason)
     }
     log_info("[{}] deleted {} segments with {} bytes, {}; the log starts at {}", s.partition, gone.size(), bytes, reason, log_start_offset().value);
     s.tell_start_moved();
-    if (auto deleted = s.delete_files(gone, std::move(snapshot_files), false); !deleted) return s.failed(std::move(deleted).error(), "deleting segments");
+    const auto deleted = [&]() -> Result<> {
+        TM_TRYV(s.sync_names());  // what follows is there for certain before they go, or the log would lose its end
+        return s.delete_files(gone, std::move(snapshot_files), false);
+    }();
+    if (!deleted) return s.failed(deleted.error(), "deleting segments");
     return {};
 }
 
@@ -131,7 +135,7 @@ Result<> Log::replace_segments(SegmentList cleaned, const SegmentList& replaced)
     auto& s = *state_;
     TM_TRYV(s.check_usable());
     MutexLock structure(s.structure_mutex);
-    const auto sync_names = [&] { return s.files().sync_directory(s.path->get()); };
+    const auto sync_names = [&] { return sync_names_in(s.files(), s.path->get()); };
     std::sort(cleaned.begin(), cleaned.end(), [](const auto& a, const auto& b) { return a->base_offset() < b->base_offset(); });
     TM_TRY(const auto end, cleaned.back()->next_offset());
     if (end > log_end_offset()) return Error{Errc::aborted, "[" + s.partition.text() + "] the log was truncated while it was cleaned"};
@@ -241,7 +245,7 @@ Result<> Log::truncate_fully_and_start_at(Offset offset) {
             if (auto renamed = segment->rename_to(FileSuffix::deleted); !renamed) return s.failed(std::move(renamed).error(), "truncating");
         }
         if (auto started = s.start_over_at(offset); !started) return s.failed(std::move(started).error(), "truncating");
-        if (auto synced = s.files().sync_directory(s.path->get()); !synced) return s.failed(std::move(synced).error(), "truncating");
+        if (auto synced = sync_names_in(s.files(), s.path->get()); !synced) return s.failed(std::move(synced).error(), "truncating");
         s.directory.post_after(std::chrono::milliseconds{config()->file_delete_delay_ms},
                                [gone, snapshot_files = std::move(snapshot_files), &fs = s.files()] {
                                    for (const auto& segment : gone) (void)segment->remove_files();

@@ -150,7 +150,7 @@ Result<> LogManager::State::open_directory(Directory& d) {
         previous_broker_epoch = parse_clean_shutdown(as_text(*content));
         // Gone before anything changes: a crash from here on is an unclean stop.
         TM_TRYV(files.remove(marker));
-        TM_TRYV(files.sync_directory(d.dir.path()));
+        TM_TRYV(sync_names_in(files, d.dir.path()));
     } else if (content.error().code != Errc::not_found) {
         return content.error();
     }
@@ -274,7 +274,7 @@ Result<> LogManager::State::make_stray(Directory& d, const TopicPartition& parti
     const auto to = d.at(stray_directory_name(partition, Uuid::random()));
     log_warning("[{}] is not a partition of this broker: {} becomes {}", partition, from, to);
     TM_TRYV(files.rename(from, to));
-    return files.sync_directory(d.dir.path());
+    return sync_names_in(files, d.dir.path());
 }
 
 Result<> LogManager::State::find_logs(Directory& d, const LogConfigLookup& lookup, std::vector<Job>& jobs, LoadReport& report) {
@@ -628,7 +628,7 @@ Result<> LogManager::remove(const TopicPartition& partition) {
     const auto to = d.at(deleted_directory_name(partition, Uuid::random()));
     const auto renamed = [&]() -> Result<> {
         TM_TRYV(log->move_directory(to));
-        return s.files.sync_directory(d.dir.path());
+        return sync_names_in(s.files, d.dir.path());
     }();
     if (!renamed) return d.dir.handled(renamed.error(), "deleting " + partition.text());
     {

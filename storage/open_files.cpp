@@ -7,6 +7,14 @@ constexpr int looked_at_max = 64;  // per file opened: those with unsynced write
 
 }  // namespace
 
+Result<> sync_names_in(io::FileSystem& files, const io::Path& directory) {
+    auto synced = files.sync_directory(directory);
+    if (synced) return synced;
+    auto error = std::move(synced).error();
+    error.code = Errc::io;
+    return error;
+}
+
 void OpenFiles::opened(const LazyFile& file) {
     MutexLock lock(mutex_);
     if (file.listed_) return;

@@ -14,6 +14,9 @@ namespace tidemark::storage {
 
 class LazyFile;
 
+/// FileSystem::sync_directory(), Errc::io whatever the reason of a failure: nobody may try it again (D12).
+Result<> sync_names_in(io::FileSystem&, const io::Path& directory);
+
 /// Keeps at most about `open_max` files of LazyFiles open and closes those that were not used for longest (second chance).
 /// One with unsynced writes is never closed: the system would report its failed write to nobody.
 ///

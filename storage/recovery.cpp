@@ -187,7 +187,7 @@ public:
 private:
     io::FileSystem& files() const { return directory_.files(); }
     io::Path in_directory(std::string_view name) const { return io::join(options_.directory, name); }
-    Result<> sync_names() const { return files().sync_directory(options_.directory); }
+    Result<> sync_names() const { return sync_names_in(files(), options_.directory); }
     Result<std::vector<std::string>> names() const;
     Result<> remove_files(const std::vector<std::string>& names) const;
 
@@ -195,7 +195,7 @@ private:
     Result<> finish_swap(const std::vector<std::string>& swap_files);
     Result<SwapRange> range_of_swap(Offset base) const;
     Result<> load_segments();
-    Result<> load_segment(Offset base, const Segment::Found&, bool* split);
+    Result<> load_segment(Offset base, const Segment::Found&, bool unflushed, bool* was_split);
     Result<> recover_unflushed();
     /// Bytes that were cut.
     Result<std::int64_t> recover(Segment&, const SegmentMap& known);
@@ -310,14 +310,16 @@ void Loader::remember(Segment& segment, std::int64_t modified) {
     if (memory.earliest_delete_horizon) segment.set_earliest_delete_horizon(*memory.earliest_delete_horizon);
 }
 
-Result<> Loader::load_segment(Offset base, const Segment::Found& found, bool* was_split) {
+Result<> Loader::load_segment(Offset base, const Segment::Found& found, bool unflushed, bool* was_split) {
     TM_TRY(const auto segment, Segment::open(directory_.open_files(), directory_.clock(), state_.path, base, segment_options_, found));
     if (options_.clean && options_.memory != nullptr) {
         TM_TRY(const auto modified, segment->modified());
         remember(*segment, modified.value);
     }
-    bool consistent = found.offset_index || (options_.clean && segment_options_.check_indexes);  // D13: rebuilt when needed
-    if (consistent && found.transaction_index) {
+    // D13: an index is rebuilt when it is needed. What lies beyond the recovery point is recovered in order, with what stands
+    // before it checked first: after a power loss that may be as bad.
+    bool consistent = found.offset_index || (options_.clean && segment_options_.check_indexes) || (strict_ && unflushed);
+    if (consistent && found.transaction_index && !(strict_ && unflushed)) {
         const auto checked = segment->check_transaction_index();
         if (!checked && checked.error().code != Errc::corrupt) return checked;
         if (!checked) log_warning("[{}] {}: {}", options_.partition, segment->path().of(FileKind::transaction_index), checked.error().message());
@@ -360,8 +362,11 @@ Result<> Loader::load_segments() {
             log->second.transaction_index |= parsed.kind == FileKind::transaction_index;
         }
         bool was_split = false;
+        auto first_unflushed = logs.upper_bound(options_.recovery_point);
+        if (first_unflushed != logs.begin()) --first_unflushed;
         for (const auto& [base, files_found] : logs) {
-            TM_TRYV(load_segment(base, files_found, &was_split));
+            const bool unflushed = !options_.clean && base >= first_unflushed->first;
+            TM_TRYV(load_segment(base, files_found, unflushed, &was_split));
             if (was_split) break;
         }
         if (was_split) continue;
@@ -683,7 +688,7 @@ Result<std::shared_ptr<Log>> create_log(LogDirectory& directory, const OpenLogOp
     fresh.clean = true;
     fresh.load_producers_now = true;
     TM_TRY(auto log, open_log(directory, fresh));
-    TM_TRYV(files.sync_directory(std::string(io::parent_of(options.directory))));
+    TM_TRYV(sync_names_in(files, std::string(io::parent_of(options.directory))));
     return log;
 }
 

@@ -447,11 +447,14 @@ Result<bool> Segment::should_roll_for(const RollQuestion& q) const {
 
 Result<> Segment::become_active(const SegmentOptions& options) {
     options_ = options;
+    trim_wanted_ = false;
     return {};
 }
 
 Result<> Segment::become_inactive() {
+    MutexLock sealing(seal_mutex_);
     if (!writable_) return {};
+    trim_wanted_ = true;
     TM_TRY(const auto largest, largest_entry());
     TM_TRYV(time_index_.append(largest.timestamp, largest.offset, true));
     if (options_.preallocate_bytes > 0) {
@@ -466,6 +469,7 @@ Result<> Segment::become_inactive() {
     TM_TRYV(offset_index_.file().trim());
     TM_TRYV(time_index_.file().trim());
     writable_ = false;
+    trim_wanted_ = false;
     return {};
 }
 
@@ -567,6 +571,7 @@ Result<> Segment::finish_cleaned(Timestamp modified) {
 Result<> Segment::sync_log() { return log_.sync(); }
 
 Result<> Segment::sync() {
+    if (trim_wanted_) TM_TRYV(become_inactive());
     TM_TRYV(offset_index_.file().write_pending());
     TM_TRYV(time_index_.file().write_pending());
     TM_TRYV(log_.sync());

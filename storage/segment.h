@@ -144,8 +144,9 @@ public:
     std::int64_t roll_jitter_ms() const { return options_.roll_jitter_ms; }
     Timestamp created_at() const { return Timestamp{created_at_.load(std::memory_order_relaxed)}; }
 
-    /// Forces the last time entry and cuts the indexes (and a preallocated file) to what they hold.
-    Result<> become_inactive();
+    /// Forces the last time entry and cuts the indexes (and a preallocated file) to what they hold. What fails now (a full
+    /// disk) is tried again by sync().
+    Result<> become_inactive() EXCLUDES(seal_mutex_);
     /// Opens both indexes for appends at full size: the last segment of a log that was loaded.
     Result<> become_active(const SegmentOptions&);
     /// Cuts at the first batch that contains or follows `offset`. Returns the bytes that went.
@@ -211,13 +212,15 @@ private:
     std::atomic<bool> damaged_{false};
     mutable std::atomic<bool> time_index_missing_{false};
     mutable std::atomic<bool> wants_time_index_{false};
-    bool writable_ = false;                         // both indexes take entries. Append lock
+    std::atomic<bool> writable_{false};             // both indexes take entries. Append lock
+    std::atomic<bool> trim_wanted_{false};          // become_inactive() has not succeeded yet (D12)
     std::int64_t bytes_since_index_entry_ = 0;      // append lock
     std::atomic<std::int64_t> first_append_time_{-1};
     std::atomic<std::int64_t> deleted_since_{-1};
     std::atomic<bool> horizon_known_{false};
     std::atomic<std::int64_t> horizon_{-1};
 
+    Mutex seal_mutex_ ACQUIRED_BEFORE(lazy_mutex_);
     mutable Mutex lazy_mutex_;                      // what is read from the files when first asked
     mutable bool offset_index_ready_ GUARDED_BY(lazy_mutex_) = false;
     mutable bool time_index_ready_ GUARDED_BY(lazy_mutex_) = false;
