@@ -473,7 +473,7 @@ std::vector<std::string_view> similar_config_keys(ConfigScope scope, std::string
         if (distance <= std::max<std::size_t>(2, name.size() / 5)) candidates.push_back({distance, key.name});
         else if (part) candidates.push_back({name.size(), key.name});
     }
-    std::ranges::stable_sort(candidates, {}, &Candidate::distance);
+    std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) { return std::pair(a.distance, a.name) < std::pair(b.distance, b.name); });
     std::vector<std::string_view> names;
     for (const Candidate& candidate : candidates) {
         if (names.size() < 3) names.push_back(candidate.name);
