@@ -33,6 +33,18 @@ OffsetMapOptions map_options(const CleanerOptions& options) {
     return {options.dedupe_buffer_bytes / std::max(1, options.threads), options.dedupe_buffer_load};
 }
 
+/// Lets the partition go, also when an exception ends the work on it.
+class Ending {
+public:
+    Ending(PartitionStates& states, const TopicPartition& partition) : states_(states), partition_(partition) {}
+    ~Ending() { states_.done(partition_); }
+    Ending(const Ending&) = delete;
+    Ending& operator=(const Ending&) = delete;
+private:
+    PartitionStates& states_;
+    const TopicPartition partition_;
+};
+
 void log_pass(const PassReport& report) {
     const auto& s = report.stats;
     const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
@@ -286,6 +298,7 @@ bool CleanerPool::clean(const Chosen& chosen, Workspace& work, std::size_t threa
     const auto options = this->options();
     auto& log = *chosen.log;
     const auto& partition = log.partition();
+    const Ending ending(states_, partition);
     const PassRequest request{.first_dirty = chosen.decision.first_dirty, .cleanable_end = chosen.decision.cleanable_end,
                               .horizons_only = chosen.why == Why::horizon, .horizons_expire = trusts_clock()};
     const PassOptions pass_options{.buffer_bytes = options->io_buffer_bytes / std::max(1, options->threads) / 2,
@@ -319,7 +332,6 @@ bool CleanerPool::clean(const Chosen& chosen, Workspace& work, std::size_t threa
     } else {
         note_failure(log, std::move(result).error());
     }
-    states_.done(partition);
     return result.has_value();
 }
 
@@ -388,8 +400,8 @@ std::size_t CleanerPool::delete_old_segments() {
             if (const auto notes = notes_.find(log->partition()); notes != notes_.end() && notes->second.uncleanable) continue;
         }
         if (!states_.begin(log->partition())) continue;
+        const Ending ending(states_, log->partition());
         auto result = retention_(*log);
-        states_.done(log->partition());
         if (result) deletions += *result ? 1 : 0;
         else if (!is_gone(result.error())) log_error("[{}] deleting old segments: {}", log->partition(), log->log_dir().handled(std::move(result).error(), "deleting old segments").message());
     }

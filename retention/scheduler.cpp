@@ -61,7 +61,6 @@ Result<bool> Scheduler::apply(storage::Log& log) {
     for (const auto& deletion : decision.deletions) {
         const auto& segment = state.segments[deletion.segment];
         if (observer_) observer_({log.partition(), segment.base_offset, end_of(state, deletion.segment), segment.bytes, segment.largest_record_timestamp, segment.modified, deletion});
-        log_info("[{}] deleted segment {} to {} ({} bytes): {}", log.partition(), segment.base_offset.value, end_of(state, deletion.segment).value, segment.bytes, deletion.text());
     }
     note(log, state, decision, *log.config());
     return !decision.deletions.empty();

@@ -89,8 +89,8 @@ TestLog::TestLog(TestLogOptions options)
       own_files_(options.files ? nullptr : std::make_unique<io::MemoryFileSystem>(io::MemoryOptions{.clock = options.clock ? options.clock : own_clock_.get()})),
       clock(options.clock ? *options.clock : *own_clock_), disk(options.files ? *options.files : *own_files_), work{.map = make_map(options)}, options_(std::move(options)),
       throttle_(clock) {
-    const auto opened = open(true);
-    EXPECT_TRUE(opened || options_.files) << opened.error().message();
+    const auto opened = open(options_.clean_stop);
+    EXPECT_TRUE(opened) << opened.error().message();
 }
 
 TestLog::~TestLog() {

@@ -42,6 +42,7 @@ struct TestLogOptions {
     std::int64_t buffer_bytes = 262'144;
     io::FileSystem* files = nullptr;                ///< nothing: one of its own, in memory
     ManualClock* clock = nullptr;                   ///< likewise
+    bool clean_stop = true;                         ///< of what is found on the disk
 };
 
 /// Life: opens `/logs/t-0`, creating it when it is missing. Errors of the disk end append() and clean(), which return them.

@@ -1,0 +1,465 @@
+#include "cleaner/cleaner_pool.h"
+
+#include <gmock/gmock.h>
+
+#include "io/memory_file_system.h"
+#include "record/builder.h"
+#include "retention/scheduler.h"
+#include "storage/log_directory.h"
+#include "storage/segment.h"
+
+namespace tidemark::cleaner {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using storage::LogConfig;
+
+LogConfig compacted() {
+    LogConfig config;
+    config.compacts = true;
+    config.deletes = false;
+    config.min_cleanable_dirty_ratio = 0;
+    return config;
+}
+
+/// A log manager in memory, and a pool without threads.
+class PoolTest : public ::testing::Test {
+protected:
+    PoolTest() { open(); }
+    ~PoolTest() override {
+        pool_.reset();
+        if (!logs_) return;
+        EXPECT_TRUE(logs_->close(1));
+    }
+
+    void open() {
+        storage::StorageOptions options;
+        options.log_dirs = {"/logs"};
+        auto opened = storage::LogManager::open(files_, clock_, options, {.cluster_id = "c", .node_id = 1});
+        ASSERT_TRUE(opened) << opened.error().message();
+        logs_ = *std::move(opened);
+        const auto loaded = logs_->load([&](const storage::FoundLog& found) { return configs_.contains(found.partition) ? configs_[found.partition] : nullptr; });
+        ASSERT_TRUE(loaded) << loaded.error().message();
+        make_pool();
+    }
+    void reopen(bool remember_segments) {
+        pool_.reset();
+        ASSERT_TRUE(logs_->close(1));
+        logs_.reset();
+        if (!remember_segments) ASSERT_TRUE(files_.remove("/logs/tidemark-segments"));
+        open();
+    }
+    void make_pool(CleanerOptions options = {}, CleanerPool::Retention retention = {}) {
+        options.dedupe_buffer_bytes = 1 << 20;
+        pool_ = std::make_unique<CleanerPool>(*logs_, clock_, options, std::move(retention), [&](const PassReport& report) { reports_.push_back(report); }, [&] { return clock_is_right_; });
+    }
+
+    std::shared_ptr<storage::Log> create(const std::string& topic, const LogConfig& config = compacted()) {
+        const TopicPartition partition{topic, 0};
+        configs_[partition] = std::make_shared<const LogConfig>(config);
+        auto made = logs_->create(partition, Uuid::random(), configs_[partition]);
+        EXPECT_TRUE(made) << made.error().message();
+        return *made;
+    }
+    void append(storage::Log& log, const std::string& key, std::optional<std::string> value, std::optional<Timestamp> timestamp = {}, ProducerId producer = no_producer_id) {
+        record::BatchBuilder builder;
+        const bool open = producer != no_producer_id;
+        builder.start({.producer_id = producer, .producer_epoch = open ? ProducerEpoch{0} : ProducerEpoch{-1}, .base_sequence = open ? sequence_++ : -1, .transactional = open});
+        builder.append(Offset{0}, timestamp.value_or(clock_.now()), as_bytes(key), value ? std::optional{as_bytes(*value)} : std::nullopt);
+        std::vector<std::byte> bytes;
+        builder.finish(bytes);
+        const auto appended = log.append(bytes, {});
+        ASSERT_TRUE(appended) << appended.error().message();
+    }
+    /// `dirty` records of one key in a closed segment of their own.
+    std::shared_ptr<storage::Log> dirty(const std::string& topic, int records, const LogConfig& config = compacted()) {
+        auto log = create(topic, config);
+        for (int i = 0; i < records; ++i) append(*log, "k", std::to_string(i));
+        EXPECT_TRUE(log->roll());
+        return log;
+    }
+    std::optional<Offset> checkpoint(const std::string& topic) const {
+        const auto all = logs_->read_cleaner_checkpoints().value();
+        const auto found = all.find({topic, 0});
+        return found == all.end() ? std::nullopt : std::optional{found->second};
+    }
+    static std::int64_t records(storage::Log& log) {
+        std::int64_t count = 0;
+        for (const auto& segment : *log.segments()) {
+            std::vector<std::byte> bytes(static_cast<std::size_t>(segment->bytes()));
+            EXPECT_TRUE((*segment->file())->read(FilePosition{0}, bytes));
+            record::BatchCursor cursor(bytes);
+            while (const auto batch = *cursor.next()) count += batch->record_count().value_or(1);
+        }
+        return count;
+    }
+    void damage(storage::Log& log) {
+        const auto file = files_.open(log.segments()->front()->log_path(), io::OpenMode::read_write).value();
+        std::array<std::byte, 1> byte;
+        ASSERT_TRUE(file->read(FilePosition{65}, byte));
+        byte[0] ^= std::byte{0x55};
+        ASSERT_TRUE(file->write(FilePosition{65}, byte));
+    }
+    PartitionStats stats_of(const std::string& topic) const {
+        const auto stats = pool_->partition({topic, 0});
+        EXPECT_TRUE(stats) << topic;
+        return stats.value_or(PartitionStats{});
+    }
+
+    ManualClock clock_;
+    io::MemoryFileSystem files_{{.clock = &clock_}};
+    std::map<TopicPartition, std::shared_ptr<const LogConfig>> configs_;
+    std::unique_ptr<storage::LogManager> logs_;
+    std::unique_ptr<CleanerPool> pool_;
+    std::vector<PassReport> reports_;
+    bool clock_is_right_ = true;
+    Sequence sequence_ = 0;
+};
+
+TEST_F(PoolTest, CleansTheDirtiestFirstAndStoresWhereItEnded) {
+    const auto a = dirty("a", 3);
+    const auto b = dirty("b", 9);
+    const auto c = create("c");                         // nothing in it
+    make_pool({.differences = Differences::none()});
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"a", 0}));   // both are wholly dirty: by name
+    EXPECT_EQ(checkpoint("a"), Offset{3});
+    EXPECT_EQ(records(*a), 1);
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"b", 0}));
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    append(*a, "k", "x");
+    ASSERT_TRUE(a->roll());
+    for (int i = 0; i < 5; ++i) append(*b, "k", "x");
+    ASSERT_TRUE(b->roll());
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"b", 0}));   // five of six against one of two
+    EXPECT_EQ(reports_.back().why, Why::dirty_ratio);
+    EXPECT_EQ(reports_.back().stats.superseded, 5);
+    const auto stats = pool_->stats();
+    EXPECT_EQ(stats.passes, 3u);
+    EXPECT_EQ(stats.records_superseded, 2u + 8 + 5);
+    EXPECT_EQ(stats.max_dirty_percent, 83);
+    EXPECT_EQ(stats.partitions.size(), 3u);
+}
+
+TEST_F(PoolTest, ACheckpointOutsideTheLogIsRepairedEvenWhenNothingIsCleaned) {
+    auto config = compacted();
+    config.min_cleanable_dirty_ratio = 1;
+    const auto log = dirty("a", 3, config);
+    ASSERT_TRUE(logs_->write_cleaner_checkpoint({"a", 0}, Offset{99}));
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_EQ(checkpoint("a"), Offset{0});
+}
+
+TEST_F(PoolTest, TheGaugesFollowEachRound) {
+    auto config = compacted();
+    config.min_cleanable_dirty_ratio = 1;
+    config.max_compaction_lag_ms = 60'000;
+    config.segment_ms = 3'600'000;
+    const auto a = dirty("a", 3, config), b = dirty("b", 3, config), c = dirty("c", 3);
+    const auto lag = [&] {
+        const auto g = pool_->stats().lag;
+        return std::pair{g.logs_delayed, g.max_delay_ms};
+    };
+    make_pool({.backoff_ms = 1000});
+    ASSERT_TRUE(pool_->run_once().cleaned);             // c, by its ratio
+    EXPECT_EQ(lag(), (std::pair<std::int64_t, std::int64_t>{0, 0}));
+    clock_.advance(60s);
+    pool_->run_once();
+    EXPECT_EQ(lag(), (std::pair<std::int64_t, std::int64_t>{0, 0}));   // exactly at the lag; due, since cleaning takes time
+    const auto first = reports_.back().partition;
+    EXPECT_EQ(reports_.back().why, Why::deadline_near);
+    clock_.advance(5ms);
+    pool_->run_once();
+    EXPECT_EQ(lag(), (std::pair<std::int64_t, std::int64_t>{1, 5}));
+    EXPECT_NE(reports_.back().partition, first);
+    EXPECT_EQ(reports_.back().why, Why::overdue);
+    EXPECT_EQ(reports_.size(), 3u);
+    pool_->run_once();
+    EXPECT_EQ(lag(), (std::pair<std::int64_t, std::int64_t>{0, 0}));   // back to 0
+    EXPECT_EQ(pool_->stats().max_compaction_delay_secs, 0);
+}
+
+TEST_F(PoolTest, GaugesCountLogsThatNobodyMayClean) {
+    auto config = compacted();
+    config.max_compaction_lag_ms = 60'000;
+    config.segment_ms = 3'600'000;
+    const auto held = create("held", config), paused = dirty("paused", 2, config);
+    append(*held, "k", "1", {}, 7);                     // its transaction stays open
+    ASSERT_TRUE(held->roll());
+    ASSERT_TRUE(pool_->abort_and_pause({"paused", 0}));
+    clock_.advance(61s);
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_EQ(pool_->stats().lag.logs_delayed, 2);
+    EXPECT_EQ(pool_->stats().lag.max_delay_ms, 1000);
+    EXPECT_EQ(stats_of("held").decision.held_by, HeldBy::open_transaction);
+    EXPECT_EQ(stats_of("held").decision.held_deadline, clock_.now() - 1000);
+    EXPECT_EQ(stats_of("paused").state, WorkState::paused);
+    ASSERT_TRUE(pool_->resume({"paused", 0}));
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"paused", 0}));
+}
+
+TEST_F(PoolTest, AnIdleTopicKeepsItsDeadlineWithoutTraffic) {
+    for (const std::int64_t timestamp : {std::int64_t{-2}, std::int64_t{-1}, std::int64_t{0}, clock_.now().value + 86'400'000, clock_.now().value - 31'000'000'000}) {
+        auto config = compacted();
+        config.max_compaction_lag_ms = 60'000;
+        config.min_cleanable_dirty_ratio = 0.99;
+        config.timestamp_after_max_ms = storage::unlimited;
+        const auto topic = "t" + std::to_string(timestamp);
+        const auto log = create(topic, config);
+        const auto when = timestamp == -2 ? std::nullopt : std::optional{Timestamp{timestamp}};
+        append(*log, "x", "secret", when);
+        append(*log, "x", std::nullopt, when);
+        clock_.advance(61s);
+        const auto round = pool_->run_once();
+        EXPECT_EQ(round.rolled, 1u) << timestamp;
+        EXPECT_EQ(round.cleaned, (TopicPartition{topic, 0})) << timestamp;
+        EXPECT_EQ(records(*log), 1);                    // the tombstone
+        clock_.advance(20s);
+        EXPECT_EQ(pool_->run_once().rolled, 0u);        // nothing is left to roll
+        EXPECT_EQ(pool_->stats().lag.max_delay_ms, 0);
+    }
+}
+
+TEST_F(PoolTest, SegmentMsRollsWithoutTrafficWhateverThePolicy) {
+    LogConfig config;
+    config.segment_ms = 10'000;
+    const auto log = create("plain", config);
+    append(*log, "a", "1", Timestamp{5});               // by the wall clock, not by the record's
+    clock_.advance(10s);
+    EXPECT_EQ(pool_->run_once().rolled, 0u);
+    clock_.advance(15s);
+    EXPECT_EQ(pool_->run_once().rolled, 1u);
+    EXPECT_EQ(log->segments()->size(), 2u);
+    clock_.advance(1h);
+    EXPECT_EQ(pool_->run_once().rolled, 0u);            // an empty one does not roll
+    append(*log, "a", "1");
+    clock_.advance(11s);
+    make_pool({.differences = Differences::none()});
+    EXPECT_EQ(pool_->run_once().rolled, 0u);
+}
+
+TEST_F(PoolTest, AnExpiredHorizonIsReasonEnough) {
+    auto config = compacted();
+    config.min_cleanable_dirty_ratio = 0.1;
+    config.delete_retention_ms = 60'000;
+    const auto log = create("t", config);
+    append(*log, "a", "1");
+    append(*log, "a", std::nullopt);
+    append(*log, "b", "1");
+    ASSERT_TRUE(log->roll());
+    ASSERT_TRUE(pool_->run_once().cleaned);
+    append(*log, "c", "1");
+    EXPECT_EQ(records(*log), 3);
+    clock_.advance(59s);
+    EXPECT_FALSE(pool_->run_once().cleaned);
+    clock_.advance(1s);
+    clock_is_right_ = false;
+    EXPECT_FALSE(pool_->run_once().cleaned);            // not by a clock that nobody trusts
+    clock_is_right_ = true;
+    EXPECT_TRUE(pool_->run_once().cleaned);
+    EXPECT_EQ(reports_.back().why, Why::horizon);
+    EXPECT_EQ(records(*log), 2);
+    EXPECT_EQ(checkpoint("t"), Offset{3});
+    EXPECT_EQ(pool_->stats().horizon_passes, 1u);
+    EXPECT_FALSE(pool_->run_once().cleaned);
+}
+
+TEST_F(PoolTest, HorizonsOfEarlierRunsAreFoundInTheBackground) {
+    auto config = compacted();
+    config.delete_retention_ms = 60'000;
+    {
+        const auto log = create("t", config);
+        append(*log, "a", std::nullopt);
+        append(*log, "b", "1");
+        ASSERT_TRUE(log->roll());
+        ASSERT_TRUE(pool_->run_once().cleaned);
+        append(*log, "c", "1");
+    }
+    clock_.advance(61s);
+    reopen(false);
+    EXPECT_FALSE(pool_->run_once().cleaned);            // looks into the segments, with nothing else to do
+    EXPECT_TRUE(pool_->run_once().cleaned);
+    EXPECT_EQ(reports_.back().why, Why::horizon);
+    EXPECT_EQ(records(*logs_->find({"t", 0})), 2);
+}
+
+TEST_F(PoolTest, HorizonsAreRememberedOverARestart) {
+    auto config = compacted();
+    config.delete_retention_ms = 60'000;
+    {
+        const auto log = create("t", config);
+        append(*log, "a", std::nullopt);
+        ASSERT_TRUE(log->roll());
+        ASSERT_TRUE(pool_->run_once().cleaned);
+        append(*log, "c", "1");
+    }
+    clock_.advance(61s);
+    reopen(true);
+    EXPECT_TRUE(pool_->run_once().cleaned);
+    EXPECT_EQ(reports_.back().why, Why::horizon);
+}
+
+TEST_F(PoolTest, APartitionThatCannotBeCleanedIsNamedAndTriedAgain) {
+    const auto bad = dirty("bad", 3), good = dirty("good", 3);
+    damage(*bad);
+    make_pool({}, [](storage::Log& log) { return log.partition().topic == "bad" ? Result<bool>{true} : Result<bool>{false}; });
+    auto round = pool_->run_once();
+    EXPECT_EQ(round.cleaned, std::nullopt);
+    EXPECT_EQ(round.deletions, 1u);                     // its retention goes on
+    EXPECT_EQ(checkpoint("bad"), Offset{0});
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"good", 0}));
+    const auto stats = pool_->stats();
+    ASSERT_EQ(stats.directories.size(), 1u);
+    EXPECT_EQ(stats.directories[0].uncleanable_partitions, 1);
+    EXPECT_EQ(stats.directories[0].uncleanable_bytes, bad->segments()->front()->bytes());
+    ASSERT_TRUE(stats_of("bad").uncleanable);
+    EXPECT_THAT(stats_of("bad").uncleanable->reason, HasSubstr("CRC"));
+    damage(*bad);                                       // whole again
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    clock_.advance(60s);
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"bad", 0}));
+    EXPECT_EQ(pool_->stats().directories[0].uncleanable_partitions, 0);
+    EXPECT_FALSE(stats_of("bad").uncleanable);
+}
+
+TEST_F(PoolTest, ChangedSettingsAndARequestAreWorthAnotherTry) {
+    const auto log = dirty("t", 3);
+    damage(*log);
+    EXPECT_FALSE(pool_->run_once().cleaned);
+    damage(*log);
+    EXPECT_FALSE(pool_->run_once().cleaned);
+    damage(*log);
+    auto config = compacted();
+    config.delete_retention_ms = 5;
+    log->set_config(std::make_shared<const LogConfig>(config));
+    EXPECT_FALSE(pool_->run_once().cleaned);
+    EXPECT_EQ(stats_of("t").uncleanable->failures, 2);
+    EXPECT_EQ(stats_of("t").uncleanable->retry_in_ms, 120'000);
+    damage(*log);
+    EXPECT_FALSE(pool_->run_once().cleaned);
+    pool_->request({"t", 0});
+    EXPECT_TRUE(pool_->run_once().cleaned);
+    EXPECT_TRUE(reports_.back().requested);
+}
+
+TEST_F(PoolTest, ARequestDoesNotAskForTheRatio) {
+    auto config = compacted();
+    config.min_cleanable_dirty_ratio = 1;
+    const auto log = dirty("t", 3, config);
+    EXPECT_FALSE(pool_->run_once().cleaned);
+    pool_->request({"t", 0});
+    EXPECT_TRUE(pool_->run_once().cleaned);
+    EXPECT_EQ(records(*log), 1);
+    pool_->request({"t", 0});
+    EXPECT_FALSE(pool_->run_once().cleaned);            // nothing is dirty any more
+}
+
+TEST_F(PoolTest, KafkaPassesOverWhatFailedUntilTheNextStart) {
+    const auto log = dirty("t", 3);
+    damage(*log);
+    make_pool({.differences = Differences::none()}, [](storage::Log&) { return Result<bool>{true}; });
+    EXPECT_EQ(pool_->run_once().deletions, 0u);
+    damage(*log);
+    clock_.advance(24h);
+    EXPECT_FALSE(pool_->run_once().cleaned);
+}
+
+TEST_F(PoolTest, RetentionOfCompactedLogsRunsHere) {
+    retention::Scheduler retention(*logs_, clock_, {});
+    make_pool({}, [&](storage::Log& log) { return retention.apply(log); });
+    auto config = compacted();
+    config.deletes = true;
+    config.retention_ms = 10'000;
+    const auto log = dirty("t", 3, config);
+    ASSERT_TRUE(pool_->run_once().cleaned);
+    clock_.advance(11s);
+    EXPECT_EQ(pool_->run_once().deletions, 1u);
+    EXPECT_EQ(log->log_start_offset(), Offset{3});
+    EXPECT_EQ(log->segments()->size(), 1u);
+    for (int i = 0; i < 3; ++i) append(*log, "k", std::to_string(i));
+    ASSERT_TRUE(log->roll());
+    EXPECT_TRUE(pool_->run_once().cleaned);             // and cleaning goes on above
+}
+
+TEST_F(PoolTest, TruncationAndRemovalReachTheCheckpoint) {
+    const auto log = dirty("t", 5);
+    ASSERT_TRUE(pool_->run_once().cleaned);
+    EXPECT_EQ(checkpoint("t"), Offset{5});
+    ASSERT_TRUE(pool_->truncated({"t", 0}, Offset{9}));
+    EXPECT_EQ(checkpoint("t"), Offset{5});              // only ever lower
+    ASSERT_TRUE(pool_->truncated({"t", 0}, Offset{2}));
+    EXPECT_EQ(checkpoint("t"), Offset{2});
+    pool_->removed({"t", 0});
+    EXPECT_EQ(checkpoint("t"), std::nullopt);
+}
+
+TEST_F(PoolTest, ThePlanIsTheSameDecision) {
+    auto config = compacted();
+    config.max_compaction_lag_ms = 60'000;
+    config.min_cleanable_dirty_ratio = 1;
+    const auto late = dirty("late", 3, config);
+    clock_.advance(61s);
+    const auto dirtier = dirty("dirty", 9), idle = dirty("idle", 3, config);
+    const auto plan = pool_->plan();
+    ASSERT_EQ(plan.size(), 3u);
+    EXPECT_EQ(plan[0].partition.topic, "late");
+    EXPECT_EQ(plan[0].why, Why::overdue);
+    EXPECT_EQ(plan[1].partition.topic, "dirty");
+    EXPECT_EQ(plan[1].why, Why::dirty_ratio);
+    EXPECT_EQ(plan[2].why, std::nullopt);
+    EXPECT_EQ(plan[2].decision.deadline, clock_.now() + 60'000);
+    EXPECT_EQ(records(*late), 3);                       // nothing happened
+    EXPECT_EQ(pool_->run_once().cleaned, plan[0].partition);
+}
+
+TEST_F(PoolTest, ThreadsCleanByThemselvesAndTakeNewSettings) {
+    const auto a = dirty("a", 3), b = dirty("b", 3);
+    make_pool({.threads = 2, .backoff_ms = 1});
+    pool_->start();
+    const auto until = [&](auto condition) {
+        for (int i = 0; i < 5000 && !condition(); ++i) std::this_thread::sleep_for(1ms);
+        return condition();
+    };
+    EXPECT_TRUE(until([&] { return checkpoint("a") == Offset{3} && checkpoint("b") == Offset{3}; }));
+    auto options = *pool_->options();
+    options.threads = 1;
+    options.io_buffer_bytes = 4096;
+    pool_->reconfigure(options);
+    append(*a, "k", "new");
+    ASSERT_TRUE(a->roll());
+    EXPECT_TRUE(until([&] { return checkpoint("a") == Offset{4}; }));
+    ASSERT_TRUE(pool_->abort_and_pause({"b", 0}));
+    append(*b, "k", "new");
+    ASSERT_TRUE(b->roll());
+    append(*a, "k", "newer");
+    ASSERT_TRUE(a->roll());
+    EXPECT_TRUE(until([&] { return checkpoint("a") == Offset{5}; }));
+    EXPECT_EQ(checkpoint("b"), Offset{3});
+    ASSERT_TRUE(pool_->resume({"b", 0}));
+    EXPECT_TRUE(until([&] { return checkpoint("b") == Offset{4}; }));
+    pool_->stop();
+    EXPECT_EQ(pool_->stats().dead_threads, 0);
+}
+
+TEST_F(PoolTest, AThreadThatDiedIsRevived) {
+    const auto log = dirty("t", 3);
+    std::atomic<int> calls = 0;
+    make_pool({.backoff_ms = 1}, [&](storage::Log&) -> Result<bool> {
+        if (++calls == 1) throw std::bad_alloc();
+        return false;
+    });
+    pool_->start();
+    for (int i = 0; i < 5000 && pool_->stats().revived_threads == 0; ++i) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(pool_->stats().revived_threads, 1u);
+    // The partition that it worked on is not lost for ever.
+    append(*log, "k", "new");
+    ASSERT_TRUE(log->roll());
+    for (int i = 0; i < 5000 && checkpoint("t") != Offset{4}; ++i) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(checkpoint("t"), Offset{4});
+    pool_->stop();
+}
+
+}  // namespace
+}  // namespace tidemark::cleaner
