@@ -70,7 +70,8 @@ struct QuorumInfo {
     Offset end_offset{};                               ///< of the log; alone it is the high watermark as well
 };
 
-/// Told after a change is durable and before the call that made it returns, in offset order, one at a time.
+/// Told after a change is durable and before Controller::image() shows it, in offset order, one at a time: a partition that
+/// a handler sees has its log. Must not change metadata itself.
 /// The daemon's implementation creates and removes logs and hands out new settings.
 class ImageListener {
 public:

@@ -306,8 +306,10 @@ Result<> LocalController::commit(const std::vector<protocol::MetadataRecord>& re
 
 void LocalController::publish(std::shared_ptr<const Image> after) {
     end_offset_ = log_->end_offset().value;
-    const auto before = image_.put(after);
+    // Listeners first: whoever sees a partition in the image finds its log.
+    const auto before = image_.get();
     for (ImageListener* listener : listeners_) listener->image_changed(*before, *after);
+    image_.put(std::move(after));
 }
 
 void LocalController::snapshot_if_due() {
