@@ -20,6 +20,14 @@ struct DumpOptions {
 /// What is in logs, indexes, producer snapshots, checkpoints and the metadata log. Reads only.
 int dump(const DumpOptions&);
 
+struct VerifyToolOptions {
+    std::vector<std::string> paths;      ///< log directories or partitions' directories
+    bool in_use = false;                 ///< a daemon has them open, or was not stopped cleanly
+    bool records = true;                 ///< every record, not only the batches
+};
+/// Whether directories are what they claim to be. Reads only, and everything.
+int verify(const VerifyToolOptions&);
+
 struct DaemonAddress {
     std::string http = "127.0.0.1:9404";
     std::string admin_socket = "/run/tidemark/admin.socket";

@@ -18,6 +18,17 @@ int main(int argc, char** argv) {
     dump_command->add_flag("--values", dump_options.values, "with keys and values");
     dump_command->callback([&] { status_code = dump(dump_options); });
 
+    VerifyToolOptions verify_options;
+    bool batches_only = false;
+    auto* verify_command = app.add_subcommand("verify", "check log directories or partitions, every byte");
+    verify_command->add_option("directory", verify_options.paths)->required()->check(CLI::ExistingDirectory);
+    verify_command->add_flag("--in-use", verify_options.in_use, "a daemon has them open, or was not stopped cleanly");
+    verify_command->add_flag("--batches-only", batches_only, "checksums and headers, not the records inside");
+    verify_command->callback([&] {
+        verify_options.records = !batches_only;
+        status_code = verify(verify_options);
+    });
+
     DaemonAddress daemon;
     const auto add_http = [&](CLI::App* command) { command->add_option("--http", daemon.http, "the daemon's http.listener")->capture_default_str(); };
     const auto add_socket = [&](CLI::App* command) { command->add_option("--admin-socket", daemon.admin_socket, "the daemon's admin.socket")->capture_default_str(); };

@@ -84,7 +84,7 @@ struct Daemon::Parts {
     std::unique_ptr<daemon::Server> server;
     metrics::Exposition exposition;
     std::unique_ptr<http::Server> http;
-    bool loaded = false;
+    bool leads = false;                        // logs are loaded and the controller has begun: both are to be closed
 
     Result<> open_storage();
     Result<> open_metadata();
@@ -117,12 +117,12 @@ Result<> Daemon::Parts::open_metadata() {
     changes = std::make_unique<Changes>(*logs, config.node_id, config.file);
     service::extend_timeout(load_time_max);
     TM_TRYV(logs->load(changes->applier().lookup(controller->image())));
-    loaded = true;
     std::unordered_map<TopicPartition, Uuid> found;
     for (const auto& log : logs->logs()) found.emplace(log->partition(), log->log_dir().id());
     controller->assign_directories(found);
     controller->add_listener(changes.get());
     TM_TRYV(controller->start());
+    leads = true;
     changes->applier().resume(*controller->image());
     logs->start();
     return {};
@@ -237,7 +237,7 @@ bool Daemon::stop() {
     parts.retention_thread = {};
     if (parts.cleaner) parts.cleaner->stop();
     if (parts.changes) parts.changes->detach();
-    if (!parts.controller || !parts.loaded) return clean;
+    if (!parts.leads) return clean;
 
     const auto broker_epoch = parts.controller->stop();
     if (!broker_epoch) log_error("the metadata log could not be closed: {}", broker_epoch.error().message());
