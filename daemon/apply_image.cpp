@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "metadata/effective_config.h"
+#include "metadata/placement.h"
 
 namespace tidemark::daemon {
 
@@ -101,7 +102,7 @@ void ImageApplier::ensure_log(const metadata::Topic& topic, std::int32_t index, 
     const TopicPartition name{topic.name, index};
     auto log = logs_.find(name);
     if (!log) {
-        auto created = logs_.create(name, topic.id, config);
+        auto created = logs_.create(name, topic.id, config, metadata::assigned_directory(partition, node_id_));
         if (!created) return log_error("[{}] cannot be created: {}", name, created.error().message());
         log = *std::move(created);
     }
