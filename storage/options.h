@@ -20,8 +20,9 @@ struct Differences {
     bool keep_damaged_tail = true;              ///< D21; off is log.recovery.damaged=truncate
     bool trust_missing_snapshots = false;       ///< D22: Kafka's side is true
     bool exact_lookup = true;                   ///< D24, log.lookup.exact
+    bool recall_batches = true;                 ///< D28: all five after a crash
 
-    static Differences none() { return {false, false, true, false, true, false}; }
+    static Differences none() { return {false, false, true, false, true, false, false}; }
 };
 
 struct StorageOptions {

@@ -18,6 +18,13 @@ std::string of_producer(ProducerId id, Offset offset) {
 
 }  // namespace
 
+ProducerBatch batch_of(const record::BatchView& batch) {
+    return {.last_sequence = batch.last_sequence(),
+            .last_offset = batch.last_offset(),
+            .offset_delta = static_cast<std::int32_t>(batch.last_offset() - batch.base_offset()),
+            .timestamp = batch.max_timestamp()};
+}
+
 std::optional<ProducerBatch> ProducerEntry::duplicate_of(const record::BatchView& batch) const {
     if (batch.producer_epoch() != epoch) return std::nullopt;
     const auto found = std::find_if(batches.begin(), batches.end(), [&](const ProducerBatch& known) {
@@ -105,10 +112,7 @@ Result<> ProducerChanges::add_data(const record::BatchView& batch) {
     TM_TRYV(check_epoch(entry, batch, false));
     if (origin_ == record::Origin::client) TM_TRYV(check_sequence(entry, batch));
     entry.set_epoch(batch.producer_epoch());
-    entry.add({.last_sequence = batch.last_sequence(),
-               .last_offset = batch.last_offset(),
-               .offset_delta = static_cast<std::int32_t>(batch.last_offset() - batch.base_offset()),
-               .timestamp = batch.max_timestamp()});
+    entry.add(batch_of(batch));
     if (entry.transaction_first_offset && !batch.is_transactional()) {
         return Error{Errc::invalid_transaction_state,
                      of_producer(batch.producer_id(), batch.base_offset()) + "a plain batch inside the transaction that began at " +
@@ -204,6 +208,24 @@ void ProducerState::clear() {
     entries_.clear();
     open_.clear();
     unreplicated_.clear();
+}
+
+void ProducerState::recall(ProducerId id, ProducerEpoch epoch, const std::vector<ProducerBatch>& earlier) {
+    const auto found = entries_.find(id);
+    if (found == entries_.end() || earlier.empty()) return;
+    auto& entry = found->second;
+    if (entry.epoch != epoch || entry.batches.empty() || entry.batches.back() != earlier.back()) return;
+    std::size_t first = earlier.size() - 1;
+    const std::size_t lowest = earlier.size() - std::min(earlier.size(), remembered_batches_max);
+    while (first > lowest && follows(earlier[first - 1].last_sequence, earlier[first].first_sequence())) --first;
+    if (earlier.size() - first > entry.batches.size()) entry.batches.assign(earlier.begin() + static_cast<std::ptrdiff_t>(first), earlier.end());
+}
+
+bool ProducerState::may_lack_batches() const {
+    return std::any_of(entries_.begin(), entries_.end(), [](const auto& one) {
+        const auto& batches = one.second.batches;
+        return !batches.empty() && batches.size() < remembered_batches_max && batches.front().first_sequence() != 0;
+    });
 }
 
 void ProducerState::load(ProducerEntry entry) {

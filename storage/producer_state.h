@@ -26,6 +26,9 @@ struct ProducerBatch {
     friend bool operator==(const ProducerBatch&, const ProducerBatch&) = default;
 };
 
+/// Precondition: it carries a producer id.
+ProducerBatch batch_of(const record::BatchView&);
+
 inline constexpr std::size_t remembered_batches_max = 5;
 
 struct ProducerEntry {
@@ -114,6 +117,11 @@ public:
     void clear();
     /// As a snapshot gives it.
     void load(ProducerEntry);
+    /// A snapshot keeps one batch of each producer. `earlier`, oldest first, ends with that one and comes from the log: the
+    /// entry then remembers as many as lead up to it without a gap. Nothing happens when the epoch or the last batch differ.
+    void recall(ProducerId, ProducerEpoch, const std::vector<ProducerBatch>& earlier);
+    /// Whether any entry may have had more batches than it remembers.
+    bool may_lack_batches() const;
 
 private:
     std::unordered_map<ProducerId, ProducerEntry> entries_;

@@ -139,6 +139,40 @@ Result<> replay_segment(ProducerState& state, const Segment& segment, Offset fro
     }
 }
 
+/// How far back producers' earlier batches are looked for: five of a mebibyte each, a producer's usual limit, and some more.
+constexpr std::int64_t recall_bytes[] = {1 << 20, 8 << 20};
+
+/// Where the last `bytes` of a segment begin, as well as its index knows; its end when that knows nothing.
+Result<FilePosition> tail_of(const Segment& segment, std::int64_t bytes) {
+    if (bytes >= segment.bytes()) return FilePosition{0};
+    TM_TRY(const auto entry, segment.index_first_at_or_after(FilePosition{segment.bytes() - bytes}));
+    return entry ? entry->position : FilePosition{segment.bytes()};
+}
+
+/// D28: what the last `bytes` of the log say of producers' last batches.
+Result<> recall_batches(ProducerState& state, const SegmentMap& segments, std::int64_t bytes) {
+    auto first = segments.end();
+    std::int64_t left = bytes;
+    while (first != segments.begin() && left > 0) left -= (--first)->second->bytes();
+    std::map<std::pair<ProducerId, ProducerEpoch>, std::vector<ProducerBatch>> seen;
+    for (auto at = first; at != segments.end(); ++at) {
+        const auto& segment = *at->second;
+        TM_TRY(const auto from, tail_of(segment, at == first ? segment.bytes() + std::min<std::int64_t>(left, 0) : segment.bytes()));
+        TM_TRY(const auto file, segment.file());
+        BatchWalk walk(*file, from, segment.bytes());
+        for (;;) {
+            TM_TRY(const auto batch, walk.next());
+            if (!batch) break;
+            if (!batch->has_producer_id() || batch->is_control()) continue;
+            auto& batches = seen[{batch->producer_id(), batch->producer_epoch()}];
+            if (batches.size() == remembered_batches_max) batches.erase(batches.begin());
+            batches.push_back(batch_of(*batch));
+        }
+    }
+    for (const auto& [producer, batches] : seen) state.recall(producer.first, producer.second, batches);
+    return {};
+}
+
 }  // namespace
 
 Result<bool> rebuild_producers(ProducerState& state, ProducerSnapshots& snapshots, const SegmentMap& segments, const ProducerRebuild& r) {
@@ -622,6 +656,16 @@ Result<> Loader::load_producers() {
                               .partition_text = options_.partition.topic}));
     if (report_.replayed_without_snapshot) {
         log_warning("[{}] a clean stop left no producer snapshot: the log was read for its producers", options_.partition);
+    }
+    // A client that lost its connection sends up to five batches again; the snapshot would know the last one only.
+    if (!options_.clean && directory_.options().differences.recall_batches) {
+        for (const auto bytes : recall_bytes) {
+            if (!state_.producers.may_lack_batches()) break;
+            if (auto recalled = recall_batches(state_.producers, segments_, bytes); !recalled) {
+                log_warning("[{}] producers' last batches: {}", options_.partition, recalled.error().message());
+                break;
+            }
+        }
     }
     state_.producers_ready = true;
     return {};

@@ -319,20 +319,23 @@ Result<std::optional<BatchPosition>> Segment::find_from(FilePosition from, Offse
     }
 }
 
-Result<std::optional<BatchPosition>> Segment::find(Offset target, FilePosition from) const {
+Result<std::optional<BatchPosition>> Segment::find(Offset target) const {
     const auto end = bytes();
     TM_TRY(const auto entry, index_lookup(target));
-    if (entry.position > from || entry.position.value == 0) {
-        auto found = find_from(std::max(entry.position, from), target, end);
-        const bool plausible = found.has_value() && (!*found || (*found)->last_offset >= entry.offset);
-        if (plausible || !options_.check_indexes || entry.position.value == 0) return found;
-        // The index sent us into the middle of a batch (D13: only its ends were looked at when it was opened).
-        log_warning("{}: entry ({}, {}) does not fit the log; rebuilt from the records", path_.of(FileKind::offset_index),
-                    entry.offset.value, entry.position.value);
-        if (!writable_) TM_TRYV(rebuild_offset_index());
-        return find_from(from, target, end);
+    if (entry.position.value > 0 && options_.check_indexes) {
+        // Only its ends were looked at when the index was opened (D13): what the entry says must be what is there.
+        const auto batch = batch_at(entry.position);
+        if (!batch && batch.error().code != Errc::corrupt) return batch.error();
+        if (!batch || !*batch || (*batch)->last_offset != entry.offset) {
+            log_warning("{}: entry ({}, {}) does not fit the log; rebuilt from the records", path_.of(FileKind::offset_index), entry.offset.value,
+                        entry.position.value);
+            if (!writable_) TM_TRYV(rebuild_offset_index());
+            return find_from(FilePosition{0}, target, end);
+        }
+        if ((*batch)->last_offset >= target) return *batch;
+        return find_from((*batch)->end(), target, end);
     }
-    return find_from(from, target, end);
+    return find_from(entry.position, target, end);
 }
 
 Result<std::optional<BatchPosition>> Segment::batch_at(FilePosition position) const {

@@ -106,8 +106,8 @@ public:
 
     /// The open `.log`; holding it keeps it open, and readable after the segment was deleted.
     Result<std::shared_ptr<const io::File>> file() const;
-    /// The first batch whose last offset ≥ `target`, looking from `from` on at the earliest; nothing when there is none.
-    Result<std::optional<BatchPosition>> find(Offset target, FilePosition from = {}) const;
+    /// The first batch whose last offset ≥ `target`; nothing when there is none.
+    Result<std::optional<BatchPosition>> find(Offset target) const;
     /// The batch at a position that is known to begin one; nothing at the end.
     Result<std::optional<BatchPosition>> batch_at(FilePosition) const;
     /// Largest index entry ≤ `target`: where a scan for it begins.
