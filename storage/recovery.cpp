@@ -695,6 +695,7 @@ Result<> Loader::load() {
         state_.segments = segments_;
         state_.epochs = epochs_;
         if (epochs_changed_) ++state_.epochs_changed;
+        if (!options_.clean) ++state_.names_made;  // of a killed process: the directory may not have been synced since
         state_.publish_segments();
         state_.publish_end();
         if (state_.producers_ready) {
