@@ -61,7 +61,7 @@ TEST(ProducersAfterACrash, AnEpochThatHasPassedIsNotRemembered) {
 }
 
 TEST(ProducersAfterACrash, KafkaKnowsTheLastOneOnly) {
-    StorageLog log{{.storage = {.differences = storage::Differences::none()}}};
+    StorageLog log{{.storage = {.log_dirs = {}, .differences = {.recall_batches = false}}}};
     log.append_as(producer, "a=0 a=1 a=2");
     log.crash_and_reopen();
     expect_duplicates(log, 2, 2);
