@@ -161,6 +161,18 @@ int main(int argc, char** argv) {
         flags.show(idle(idle_options));
     });
 
+    ReadyOptions ready_options;
+    auto* ready_command = app.add_subcommand("ready", "wait until a starting broker serves, and say how long that took");
+    add_broker(ready_command, flags);
+    ready_command->add_option("--topic", ready_options.topic, "whose partitions must all answer");
+    ready_command->add_option("--partitions", ready_options.partitions);
+    ready_command->add_option("--since-ns", ready_options.since_ns, "the monotonic clock's time to count from");
+    ready_command->add_option("--give-up", ready_options.give_up_seconds)->capture_default_str();
+    ready_command->callback([&] {
+        ready_options.broker = flags.address();
+        flags.show(ready(ready_options));
+    });
+
     VerifyOptions verify_options;
     auto* verify_command = app.add_subcommand("verify", "write counting numbers through kills of the broker and see that none is lost; orders on standard input: status, check, stop");
     verify_command->add_option("--broker", flags.broker, "host:port")->capture_default_str();

@@ -49,6 +49,16 @@ struct IdleOptions {
 /// Opens connections, has each answered once, and leaves them alone; the report is about the broker meanwhile.
 Result<Report> idle(const IdleOptions&);
 
+struct ReadyOptions {
+    Address broker;
+    std::string topic = {};         ///< empty: any metadata answer will do
+    std::int32_t partitions = 0;    ///< of the topic, each of which must answer for its end offset
+    std::int64_t since_ns = 0;      ///< on the monotonic clock; 0: now
+    double give_up_seconds = 300;
+};
+/// Asks again and again until a broker that is starting serves; the report's seconds are those from `since_ns` on.
+Result<Report> ready(const ReadyOptions&);
+
 struct VerifyOptions {
     Address broker;
     std::string topic = "counted";

@@ -184,7 +184,8 @@ private:
 
     Result<> become_producer(Connection& connection) {
         protocol::InitProducerIdRequest request;
-        request.transaction_timeout_ms = 60000;
+        request.transactional_id.reset();
+    request.transaction_timeout_ms = 60000;
         TM_TRY(const auto answer, connection.ask<protocol::InitProducerIdResponse>(request, 4));
         if (may_retry(answer.error_code)) return retry("InitProducerId", answer.error_code);
         if (answer.error_code != protocol::ErrorCode::none) return refused("InitProducerId", answer.error_code);
