@@ -64,6 +64,7 @@ void Changes::set_file(metadata::ConfigMap file, const metadata::Image& image) {
     MutexLock lock(mutex_);
     file_ = std::move(file);
     applier_.set_file_config(file_, image);
+    if (rooms_.server != nullptr) rooms_.server->set_file_config(file_);
     reconfigure(image);
 }
 

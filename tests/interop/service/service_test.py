@@ -230,6 +230,9 @@ class Reloading(unittest.TestCase):
             write("log.retention.ms: 2h\n")
             daemon.signal(signal.SIGHUP)
             until(lambda: retention() == 7200000, "the new retention holds")
+            # DescribeConfigs shows what holds: resource type 2, one key.
+            body = struct.pack(">ib", 1, 2) + kafka_wire.text("t") + struct.pack(">i", 1) + kafka_wire.text("retention.ms") + b"\0"
+            until(lambda: kafka_wire.text("7200000") in connection.ask(32, 1, body), "and is shown")
             write("log.retention.ms: 3h\nnonsense: 1\n")
             daemon.signal(signal.SIGHUP)
             until(lambda: "everything stays as it is" in daemon.log(), "the mistake is reported")

@@ -1,0 +1,87 @@
+"""The operator's tool on a running daemon and on the files it leaves."""
+
+import glob
+import os
+import subprocess
+import time
+import unittest
+
+import kafka_wire
+from tidemarkd import Tidemarkd, program, until
+
+
+def tool(*arguments):
+    return subprocess.run([program("tidemark"), *arguments], capture_output=True, text=True, timeout=60)
+
+
+class Tool(unittest.TestCase):
+    def setUp(self):
+        self.daemon = Tidemarkd({"log.cleaner.backoff.ms": 100})
+        self.addCleanup(self.daemon.close)
+        self.daemon.start()
+        self.connection = kafka_wire.Connection(self.daemon.port)
+        self.addCleanup(self.connection.close)
+        self.assertEqual(self.connection.create_topic("facts", 1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 1, "segment.ms": 100}), 0)
+        now = int(time.time() * 1000)
+        for n in range(5):
+            # Timestamps further apart than segment.ms: a segment each.
+            error, _ = self.connection.produce("facts", 0, kafka_wire.batch([(b"a", b"%d" % n), (b"b", b"\x00\x01")], now + n * 1000))
+            self.assertEqual(error, 0)
+        self.partition = os.path.join(self.daemon.data, "facts-0")
+
+    def test_plan_and_clean(self):
+        http = f"127.0.0.1:{self.daemon.http_port}"
+        planned = tool("plan", "--http", http)
+        self.assertEqual((planned.returncode, planned.stderr), (0, ""))
+        self.assertIn("facts-0", planned.stdout)
+        asked = tool("clean", "--admin-socket", self.daemon.admin_socket, "facts", "0")
+        self.assertEqual((asked.returncode, asked.stderr), (0, ""))
+        # The last segment is active and stays; below it the newest of each key is left.
+        until(lambda: len(self.connection.read_all("facts", 0)) < 10, "the log has been cleaned")
+        missing = tool("clean", "--admin-socket", self.daemon.admin_socket, "nothing", "0")
+        self.assertEqual(missing.returncode, 2)
+        self.assertIn("there is no log nothing-0", missing.stderr)
+
+    def test_status(self):
+        answer = tool("status", "--admin-socket", self.daemon.admin_socket)
+        self.assertEqual(answer.returncode, 0)
+        self.assertIn("is serving: node 1 of cluster", answer.stdout)
+        self.assertEqual(self.daemon.stop(), 0)
+        answer = tool("status", "--admin-socket", self.daemon.admin_socket)
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("no daemon at", answer.stderr)
+
+    def test_confirm_clock(self):
+        self.assertEqual(tool("confirm-clock", "--admin-socket", self.daemon.admin_socket).returncode, 0)
+
+    def test_dump_and_verify(self):
+        in_use = tool("verify", "--in-use", self.daemon.data)
+        self.assertEqual(in_use.returncode, 0, in_use.stdout + in_use.stderr)
+        self.assertEqual(self.daemon.stop(), 0)
+        at_rest = tool("verify", self.daemon.data)
+        self.assertEqual(at_rest.returncode, 0, at_rest.stdout + at_rest.stderr)
+        self.assertIn("1 partitions", at_rest.stdout)
+
+        shown = tool("dump", "--values", self.daemon.data)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        for expected in ('"a": "4"', '"b": "\\x00\\x01"', "TopicRecord", "PartitionRecord", "leader change", "topic_id:", "cluster.id="):
+            self.assertIn(expected, shown.stdout)
+
+        log = sorted(glob.glob(os.path.join(self.partition, "*.log")))[0]
+        with open(log, "r+b") as f:
+            f.seek(70)
+            f.write(b"\xff")
+        self.assertIn("checksum", tool("dump", log).stderr)
+        broken = tool("verify", self.daemon.data)
+        self.assertEqual(broken.returncode, 1)
+        self.assertIn("fault: ", broken.stdout)
+        self.assertIn(os.path.basename(log), broken.stdout)
+
+    def test_mistakes_of_the_caller(self):
+        self.assertEqual(tool().returncode, 2)
+        self.assertEqual(tool("dump", "/nonexistent").returncode, 2)
+        self.assertEqual(tool("nonsense").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, warnings="ignore")
