@@ -168,6 +168,10 @@ Result<> TestLog::append_batch(const Batch& batch) {
     const auto count = static_cast<std::int32_t>(batch.records.size());
     record::BatchOptions o{.magic = options_.magic, .codec = options_.codec, .base_offset = follows ? first : Offset{0}, .leader_epoch = follows && options_.magic == 2 ? 0 : no_leader_epoch};
     if (batch.producer != no_producer_id) {
+        if (!next_sequence_.contains(batch.producer)) {
+            // What an earlier run of the log knows goes on.
+            for (const auto& known : log->producers()) next_sequence_[known.producer_id] = record::increment_sequence(known.last_sequence, 1);
+        }
         auto& next = next_sequence_[batch.producer];
         o.producer_id = batch.producer;
         o.producer_epoch = 0;

@@ -49,7 +49,9 @@ protected:
         pool_.reset();
         ASSERT_TRUE(logs_->close(1));
         logs_.reset();
-        if (!remember_segments) ASSERT_TRUE(files_.remove("/logs/tidemark-segments"));
+        if (!remember_segments) {
+            ASSERT_TRUE(files_.remove("/logs/tidemark-segments"));
+        }
         open();
     }
     void make_pool(CleanerOptions options = {}, CleanerPool::Retention retention = {}) {
