@@ -85,7 +85,7 @@ private:
 };
 
 LogDirectory::LogDirectory(io::FileSystem& files, const Clock& clock, io::Path path, const StorageOptions& options)
-    : files_(files), clock_(clock), path_(std::move(path)), options_(options), open_files_(files) {}
+    : files_(files), clock_(clock), path_(std::move(path)), options_(options), open_files_(std::make_shared<OpenFiles>(files)) {}
 
 LogDirectory::~LogDirectory() { stop(); }
 

@@ -50,7 +50,7 @@ public:
     const Clock& clock() const { return clock_; }
     const io::Path& path() const { return path_; }
     const StorageOptions& options() const { return options_; }
-    OpenFiles& open_files() { return open_files_; }
+    OpenFiles& open_files() { return *open_files_; }
     Uuid id() const EXCLUDES(mutex_);
     void set_id(Uuid) EXCLUDES(mutex_);
 
@@ -116,7 +116,7 @@ private:
     const Clock& clock_;
     const io::Path path_;
     const StorageOptions options_;
-    OpenFiles open_files_;
+    const std::shared_ptr<OpenFiles> open_files_;
     std::atomic<bool> offline_{false};
 
     mutable Mutex mutex_;

@@ -21,7 +21,8 @@ Result<> sync_names_in(io::FileSystem&, const io::Path& directory);
 /// One with unsynced writes is never closed: the system would report its failed write to nobody.
 ///
 /// Threads: all members from any thread.
-class OpenFiles {
+/// Life:    segments keep it when it is a shared_ptr's, since readers may keep segments for as long as they like.
+class OpenFiles : public std::enable_shared_from_this<OpenFiles> {
 public:
     explicit OpenFiles(io::FileSystem& file_system, std::size_t open_max = 512) : file_system_(file_system), open_max_(open_max) {}
 

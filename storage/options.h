@@ -26,7 +26,7 @@ struct Differences {
 };
 
 struct StorageOptions {
-    std::vector<io::Path> log_dirs;
+    std::vector<io::Path> log_dirs = {};
     Durability durability = Durability::acks_all;
     Differences differences = {};
     int recovery_threads_per_dir = 2;                         ///< num.recovery.threads.per.data.dir

@@ -41,7 +41,7 @@ bool is_missing(const Error& error) { return error.code == Errc::not_found; }
 
 Segment::Segment(OpenFiles& files, const Clock& clock, std::shared_ptr<const DirectoryPath> directory, Offset base,
                  const SegmentOptions& options, FileSuffix suffix)
-    : files_(files), clock_(clock), path_(std::move(directory), base, suffix), options_(options), log_(files, path_, FileKind::log),
+    : files_(files), keeps_files_(files.weak_from_this().lock()), clock_(clock), path_(std::move(directory), base, suffix), options_(options), log_(files, path_, FileKind::log),
       offset_index_(files, path_), time_index_(files, path_), transaction_index_(files, path_), created_at_(clock.now().value) {}
 
 Segment::~Segment() = default;
@@ -435,11 +435,12 @@ Result<> Segment::append(Bytes batches, bool index_must_fit) {
     return append(batches.first(batches.size() - cursor.rest().size()), each, index_must_fit);
 }
 
-Result<bool> Segment::should_roll_for(const RollQuestion& q) const {
+Result<bool> Segment::should_roll_for(const RollQuestion& q) {
     const auto size = bytes();
     if (size > q.segment_bytes - q.append_bytes) return true;
     const auto span = q.append_last_offset - base_offset();
     if (span < 0 || span > relative_offset_max) return true;
+    TM_TRYV(ensure_writable());  // until then the indexes have room for what they hold, no more
     if (offset_index_.is_full() || time_index_.is_full()) return true;
     if (size == 0) return false;
     TM_TRY(const auto first, first_batch_timestamp());

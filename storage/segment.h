@@ -140,7 +140,7 @@ public:
         Timestamp now{};
     };
     /// Append-and-read 5: whether the append needs a new segment.
-    Result<bool> should_roll_for(const RollQuestion&) const;
+    Result<bool> should_roll_for(const RollQuestion&);
     std::int64_t roll_jitter_ms() const { return options_.roll_jitter_ms; }
     Timestamp created_at() const { return Timestamp{created_at_.load(std::memory_order_relaxed)}; }
 
@@ -200,6 +200,7 @@ private:
     Error in_log(Error) const;
 
     OpenFiles& files_;
+    const std::shared_ptr<OpenFiles> keeps_files_;  // nothing when its owner promises to outlive all segments
     const Clock& clock_;
     SegmentPath path_;                              // constant but for the suffix
     SegmentOptions options_;                        // changed by become_active() under the append lock

@@ -73,6 +73,8 @@ public:
 
     /// Stops cleanly and opens again.
     void reopen();
+    /// Opens what is on the disk, after the test has closed the log and changed something there.
+    void open_again(bool clean);
     /// Drops the log as it is, and opens what is on the disk as after a kill.
     void crash_and_reopen(Offset recovery_point = {});
     storage::RecoveryReport last_recovery;
