@@ -25,7 +25,8 @@ std::vector<Outcome> alter(Broker& broker, const std::vector<metadata::AlterConf
     for (std::size_t i = 0; i < changes.size(); ++i) {
         const auto& change = changes[i];
         if (times[{change.resource_type, change.resource_name}] > 1) {
-            outcomes[i] = {ErrorCode::invalid_request, "Each resource must appear at most once."};
+            outcomes[i].code = ErrorCode::invalid_request;
+            outcomes[i].message = "Each resource must appear at most once.";
         } else if (static_cast<metadata::ResourceType>(change.resource_type) == metadata::ResourceType::broker_logger) {
             outcomes[i] = alter_broker_logger(broker, change, validate_only);
         } else {
