@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Garbage{"InitProducerId version 6 is unstable", raw({0, 0, 0, 11, 0, 22, 0, 6, 0, 0, 0, 1, 0xff, 0xff, 0})},
                     Garbage{"Metadata version 12 with a list of 2^32 topics", raw({0, 0, 0, 16, 0, 3, 0, 12, 0, 0, 0, 1, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0xff, 0x0f})},
                     Garbage{"Metadata version 1 that ends in its list", raw({0, 0, 0, 14, 0, 3, 0, 1, 0, 0, 0, 1, 0xff, 0xff, 0, 0, 0, 5})}),
-    [](const auto& info) { return std::to_string(info.index); });
+    [](const auto& test) { return std::to_string(test.index); });
 
 TEST(Connection, BytesBehindTheBodyAreIgnored) {
     TestBroker broker;

@@ -34,7 +34,7 @@ protected:
 TEST_F(Produce, AnswersOffsetsInEveryVersion) {
     std::int64_t next = 0;
     for (std::int16_t version = 3; version <= 13; ++version) {
-        for (const std::int16_t acks : {-1, 1}) {
+        for (const auto acks : {std::int16_t{-1}, std::int16_t{1}}) {
             const auto answer = produce(batch_of({"a", "b"}), acks, version);
             EXPECT_EQ(answer.error_code, ErrorCode::none) << version;
             EXPECT_EQ(answer.base_offset, next) << version;
@@ -95,7 +95,6 @@ TEST_F(Produce, RefusesByTheTable) {
         bool has_log_start;    // found while appending
     };
     record::BatchOptions shifted{.base_offset = Offset{5}};
-    record::BatchOptions no_sequence{.producer_id = 9, .producer_epoch = 0, .base_sequence = -1};
     const auto now = SystemClock{}.now();
     record::BatchBuilder builder;
     builder.start({});
@@ -161,7 +160,7 @@ TEST_F(Produce, KnowsWhatExists) {
 }
 
 TEST_F(Produce, OtherAcksAreRefused) {
-    for (const std::int16_t acks : {-2, 2}) {
+    for (const auto acks : {std::int16_t{-2}, std::int16_t{2}}) {
         const auto answer = produce(batch_of({"a"}), acks);
         EXPECT_EQ(answer.error_code, ErrorCode::invalid_required_acks);
         EXPECT_EQ(answer.log_start_offset, -1);
