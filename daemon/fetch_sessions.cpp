@@ -51,9 +51,29 @@ void FetchSession::move_to_end(const FetchKey& key) {
     if (const auto at = by_key_.find(key); at != by_key_.end()) entries_.splice(entries_.end(), entries_, at->second);
 }
 
+namespace {
+
+/// Of a partition that is named twice the last entry counts, in the place of the first.
+void keep_one_of_each(std::vector<FetchPartition>& partitions) {
+    if (partitions.size() < 2) return;
+    std::unordered_map<FetchKey, std::size_t> places;
+    std::size_t kept = 0;
+    for (auto& partition : partitions) {
+        const auto [at, is_new] = places.try_emplace(partition.key, kept);
+        auto& place = partitions[at->second];
+        if (is_new) ++kept;
+        if (&place != &partition) place = std::move(partition);
+    }
+    partitions.resize(kept);
+}
+
+}  // namespace
+
 FetchContext FetchSessions::begin(Request request, Timestamp now) {
+    const bool whole = request.epoch == 0 || request.epoch == -1;
+    if (whole) keep_one_of_each(request.partitions);
     MutexLock lock(mutex_);
-    if (request.epoch == 0 || request.epoch == -1) {
+    if (whole) {
         if (request.session_id != 0) remove(request.session_id);
         return {.kind = request.epoch == 0 ? FetchContext::Kind::create : FetchContext::Kind::sessionless,
                 .by_id = request.by_id,

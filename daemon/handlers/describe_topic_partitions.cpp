@@ -16,7 +16,6 @@ using protocol::describe_topic_partitions_response::DescribeTopicPartitionsRespo
 /// Of `topic` from partition `first` on, at most `most`. Returns the partition that would come next, if any.
 std::optional<std::int32_t> describe(const metadata::Topic& topic, std::int32_t first, std::size_t most, DescribeTopicPartitionsResponseTopic& answer) {
     answer.topic_id = topic.id;
-    answer.topic_authorized_operations = topic_operations;
     for (auto at = topic.partitions.lower_bound(first); at != topic.partitions.end(); ++at) {
         if (answer.partitions.size() == most) return at->first;
         const auto& [index, partition] = *at;
@@ -59,6 +58,7 @@ protocol::DescribeTopicPartitionsResponse describe_topic_partitions(Broker& brok
         auto& answer = response.topics.emplace_back();
         answer.name = *at;
         answer.is_internal = is_internal_topic(*at);
+        answer.topic_authorized_operations = topic_operations;
         const auto* topic = image->find(*at);
         if (!topic) {
             answer.error_code = is_legal_topic_name(*at) ? ErrorCode::unknown_topic_or_partition : ErrorCode::invalid_topic_exception;

@@ -67,18 +67,25 @@ ListOffsetsPartitionResponse answer_one(Broker& broker, const Call& call, const 
 
 protocol::ListOffsetsResponse answer_all(Broker& broker, Call& call, const protocol::ListOffsetsRequest& request) {
     const auto image = broker.image();
+    const bool legal_isolation = request.isolation_level == 0 || request.isolation_level == 1;
     const auto isolation = request.isolation_level == 1 ? storage::Isolation::read_committed : storage::Isolation::read_uncommitted;
+    std::map<std::pair<std::string_view, std::int32_t>, int> times;
+    for (const auto& topic : request.topics) {
+        for (const auto& partition : topic.partitions) ++times[{topic.name, partition.partition_index}];
+    }
     protocol::ListOffsetsResponse response;
     for (const auto& topic : request.topics) {
         auto& answer = response.topics.emplace_back();
         answer.name = topic.name;
-        std::map<std::int32_t, int> times;
-        for (const auto& partition : topic.partitions) ++times[partition.partition_index];
         for (const auto& partition : topic.partitions) {
-            auto& n = times[partition.partition_index];
+            auto& n = times[{topic.name, partition.partition_index}];
             if (n == 0) continue;   // a repeated one is answered once
-            answer.partitions.push_back(n > 1 ? ListOffsetsPartitionResponse{.partition_index = partition.partition_index, .error_code = ErrorCode::invalid_request}
-                                              : answer_one(broker, call, *image, topic.name, partition, isolation));
+            if (n > 1 || !legal_isolation) {
+                answer.partitions.push_back({.partition_index = partition.partition_index,
+                                             .error_code = n > 1 ? ErrorCode::invalid_request : ErrorCode::unknown_server_error});
+            } else {
+                answer.partitions.push_back(answer_one(broker, call, *image, topic.name, partition, isolation));
+            }
             n = 0;
             call.count(answer.partitions.back().error_code);
         }

@@ -86,7 +86,7 @@ std::vector<ServedApi> make_table() {
         here<&describe_acls>(),
         here<&create_acls>(),
         here<&delete_acls>(),
-        here<&describe_configs>(),
+        on_disk<&describe_configs>(),   // large answers to small requests: not on a loop that others wait for
         on_disk<&alter_configs>(),
         on_disk<&alter_replica_log_dirs>(),
         on_disk<&describe_log_dirs>(),
