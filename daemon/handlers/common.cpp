@@ -30,8 +30,12 @@ FoundPartition find_partition(Broker& broker, const metadata::Image& image, cons
         return {.error = current_leader_epoch < partition->leader_epoch ? ErrorCode::fenced_leader_epoch : ErrorCode::unknown_leader_epoch, .partition = partition};
     }
     auto log = broker.logs().find(name);
-    // It exists, but its directory has failed, now or when the log should have been made.
-    if (!log) return {.error = ErrorCode::kafka_storage_error};
+    if (!log) {
+        // Its directory has failed, now or when the log should have been made; or it is being deleted, and the image that
+        // says so comes after the log has gone.
+        const auto failed = std::ranges::any_of(broker.logs().directories(), &storage::LogDirStats::offline);
+        return {.error = failed ? ErrorCode::kafka_storage_error : ErrorCode::unknown_topic_or_partition};
+    }
     return {.partition = partition, .log = std::move(log)};
 }
 
