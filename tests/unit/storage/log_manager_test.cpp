@@ -1,0 +1,390 @@
+#include "storage/log_manager.h"
+
+#include <gmock/gmock.h>
+
+#include "base/bytes.h"
+#include "io/faulty_file_system.h"
+#include "record/builder.h"
+#include "storage/checkpoint.h"
+#include "storage/segments_file.h"
+
+namespace tidemark::storage {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+const Uuid topic_id = Uuid::of(9);
+
+std::vector<std::byte> one_record() {
+    record::BatchBuilder builder;
+    builder.start({});
+    builder.append(Offset{0}, Timestamp{1'700'000'000'000}, as_bytes("k"), as_bytes("v"));
+    std::vector<std::byte> bytes;
+    builder.finish(bytes);
+    return bytes;
+}
+
+class LogManagerTest : public testing::Test {
+protected:
+    ManualClock clock;
+    io::MemoryFileSystem files{io::MemoryOptions{.clock = &clock}};
+    StorageOptions options;
+    std::unique_ptr<LogManager> manager;
+    std::set<std::string> strangers;  // topics that metadata does not know
+    std::shared_ptr<LogConfig> config = std::make_shared<LogConfig>();
+    LoadReport report;
+
+    void SetUp() override {
+        options.log_dirs = {"/a"};
+        options.reserve_bytes = 0;
+    }
+    Result<> open(LogManager::Identity identity = {.cluster_id = "c", .node_id = 1}) {
+        manager.reset();
+        TM_TRY(manager, LogManager::open(files, clock, options, std::move(identity)));
+        TM_TRY(report, manager->load([&](const FoundLog& found) { return strangers.contains(found.partition.topic) ? nullptr : config; }));
+        return {};
+    }
+    std::shared_ptr<Log> create(const std::string& topic, std::int32_t partition = 0) {
+        auto log = manager->create({topic, partition}, topic_id, config);
+        EXPECT_TRUE(log) << log.error().message();
+        return log ? *log : nullptr;
+    }
+    void append(Log& log) {
+        auto batch = one_record();
+        ASSERT_TRUE(log.append(batch, {.leader_epoch = 0}));
+    }
+    std::string text(const io::Path& path) {
+        const auto content = io::read_whole(files, path);
+        return content ? std::string(as_text(*content)) : "(" + content.error().message() + ")";
+    }
+    std::vector<std::string> names(const io::Path& directory) {
+        std::vector<std::string> all;
+        const auto entries = files.list(directory);
+        if (!entries) return all;
+        for (const auto& e : *entries) all.push_back(e.name);
+        return all;
+    }
+    void put(const io::Path& path, std::string_view content) { ASSERT_TRUE(io::replace_content(files, path, as_bytes(content))); }
+};
+
+TEST_F(LogManagerTest, ANewDirectoryIsFormatted) {
+    ASSERT_TRUE(open());
+    const auto properties = read_meta_properties(files, "/a/meta.properties").value();
+    ASSERT_TRUE(properties);
+    EXPECT_EQ(properties->cluster_id, "c");
+    EXPECT_EQ(properties->node_id, 1);
+    EXPECT_FALSE(manager->was_clean());
+    const auto id = manager->directories().front().directory_id;
+    ASSERT_TRUE(manager->close(7));
+    ASSERT_TRUE(open({}));  // nothing expected: what the directory says
+    EXPECT_EQ(manager->identity().cluster_id, "c");
+    EXPECT_EQ(manager->directories().front().directory_id, id);
+    EXPECT_TRUE(manager->was_clean());
+    EXPECT_EQ(manager->previous_broker_epoch(), 7);
+}
+
+TEST_F(LogManagerTest, ADirectoryOfAnotherIsRefused) {
+    ASSERT_TRUE(open());
+    ASSERT_TRUE(manager->close(-1));
+    manager.reset();
+    EXPECT_THAT(open({.cluster_id = "other", .node_id = 1}).error().context, HasSubstr("belongs to cluster c, not other"));
+    EXPECT_THAT(open({.cluster_id = "c", .node_id = 2}).error().context, HasSubstr("belongs to node 1"));
+    options.log_dirs = {"/a", "/b"};
+    ASSERT_TRUE(io::create_directories(files, "/b"));
+    put("/b/meta.properties", text("/a/meta.properties"));
+    EXPECT_THAT(open().error().context, HasSubstr("has the directory.id of another log directory"));
+    options.log_dirs = {"/a", "/a"};
+    EXPECT_THAT(open().error().context, HasSubstr("twice"));
+}
+
+TEST_F(LogManagerTest, TwoCannotOwnOne) {
+    ASSERT_TRUE(open());
+    const auto second = LogManager::open(files, clock, options, {.cluster_id = "c"});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, Errc::locked);
+}
+
+TEST_F(LogManagerTest, LogsComeBackWithTheirSettings) {
+    ASSERT_TRUE(open());
+    append(*create("orders", 1));
+    ASSERT_TRUE(manager->close(1));
+    ASSERT_TRUE(open());
+    EXPECT_EQ(report.logs, 1u);
+    EXPECT_EQ(report.record_bytes_read, 0);
+    const auto log = manager->find({"orders", 1});
+    ASSERT_TRUE(log);
+    EXPECT_EQ(log->log_end_offset(), Offset{1});
+    EXPECT_EQ(log->topic_id(), topic_id);
+    EXPECT_EQ(manager->find({"orders", 0}), nullptr);
+    EXPECT_EQ(manager->create({"orders", 1}, topic_id, config).value(), log);
+    EXPECT_EQ(manager->create({"orders", 1}, Uuid::of(1), config).error().code, Errc::already_exists);
+}
+
+TEST_F(LogManagerTest, TheCleanMarkerIsGoneWhileItRuns) {
+    ASSERT_TRUE(open());
+    create("orders");
+    ASSERT_TRUE(manager->close(42));
+    EXPECT_EQ(text("/a/.kafka_cleanshutdown"), "{\"version\":0,\"brokerEpoch\":42}");
+    ASSERT_TRUE(open());
+    EXPECT_FALSE(files.status("/a/.kafka_cleanshutdown").value().has_value());
+    ASSERT_TRUE(open());  // killed
+    EXPECT_FALSE(manager->was_clean());
+    EXPECT_EQ(manager->previous_broker_epoch(), std::nullopt);
+}
+
+TEST_F(LogManagerTest, CheckpointsHoldWhatTheyShould) {
+    ASSERT_TRUE(open());
+    auto orders = create("orders", 0), trimmed = create("trimmed", 3);
+    for (int i = 0; i < 3; ++i) append(*orders), append(*trimmed);
+    ASSERT_TRUE(orders->flush());
+    ASSERT_TRUE(trimmed->delete_records_before(Offset{2}));
+    ASSERT_TRUE(manager->write_checkpoints());
+    EXPECT_EQ(text("/a/recovery-point-offset-checkpoint"), "0\n2\norders 0 3\ntrimmed 3 2\n");
+    EXPECT_EQ(text("/a/log-start-offset-checkpoint"), "0\n1\ntrimmed 3 2\n");  // only where it is above the first segment
+    EXPECT_EQ(text("/a/replication-offset-checkpoint"), "0\n2\norders 0 3\ntrimmed 3 3\n");
+    ASSERT_TRUE(open());
+    EXPECT_EQ(manager->find({"trimmed", 3})->log_start_offset(), Offset{2});
+}
+
+TEST_F(LogManagerTest, TasksRunByTheirIntervals) {
+    ASSERT_TRUE(open());
+    append(*create("orders"));
+    manager->tick();
+    EXPECT_EQ(text("/a/replication-offset-checkpoint"), "0\n1\norders 0 1\n");  // at once
+    EXPECT_FALSE(files.status("/a/recovery-point-offset-checkpoint").value().has_value());
+    clock.advance(std::chrono::milliseconds{30'000});
+    manager->tick();
+    EXPECT_EQ(text("/a/recovery-point-offset-checkpoint"), "0\n1\norders 0 0\n");
+    ASSERT_TRUE(manager->find({"orders", 0})->flush());
+    clock.advance(std::chrono::milliseconds{59'999});
+    manager->tick();
+    EXPECT_EQ(text("/a/recovery-point-offset-checkpoint"), "0\n1\norders 0 0\n");
+    clock.advance(std::chrono::milliseconds{1});
+    manager->tick();
+    EXPECT_EQ(text("/a/recovery-point-offset-checkpoint"), "0\n1\norders 0 1\n");
+}
+
+TEST_F(LogManagerTest, ABadCheckpointMeansUnknown) {
+    for (const auto* bad : {"0\n5\norders 0 1\n", "1\n0\n", "0\n1\norders zero 1\n", "x"}) {
+        ASSERT_TRUE(open());
+        append(*create("orders"));
+        ASSERT_TRUE(manager->close(1));
+        for (const auto* name : {"recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint", "cleaner-offset-checkpoint",
+                                 "tidemark-segments"}) {
+            put(io::join("/a", name), bad);
+        }
+        ASSERT_TRUE(open()) << bad;
+        EXPECT_EQ(manager->find({"orders", 0})->log_start_offset(), Offset{0});
+        EXPECT_THAT(manager->read_cleaner_checkpoints().value(), IsEmpty());
+        ASSERT_TRUE(manager->close(1));
+    }
+}
+
+TEST_F(LogManagerTest, ADeletedPartitionIsRenamedAndGoesLater) {
+    ASSERT_TRUE(open());
+    const std::string longest(249, 't');
+    append(*create("a.b"));
+    append(*create(longest));
+    const auto log = manager->find({"a.b", 0});
+    ASSERT_TRUE(manager->remove({"a.b", 0}));
+    ASSERT_TRUE(manager->remove({longest, 0}));
+    EXPECT_EQ(manager->find({"a.b", 0}), nullptr);
+    EXPECT_EQ(log->read({.from = Offset{0}}).error().code, Errc::not_found);
+    EXPECT_EQ(manager->remove({"a.b", 0}).error().code, Errc::not_found);
+    const auto deleted = [&] {
+        const auto all = names("/a");
+        return std::count_if(all.begin(), all.end(), [](const auto& n) { return n.ends_with("-delete"); });
+    };
+    EXPECT_EQ(deleted(), 2);
+    clock.advance(std::chrono::milliseconds{59'999});
+    manager->tick();
+    EXPECT_EQ(deleted(), 2);
+    append(*create("a.b"));  // the name is free
+    clock.advance(std::chrono::milliseconds{1});
+    manager->tick();
+    EXPECT_EQ(deleted(), 0);
+    EXPECT_EQ(manager->find({"a.b", 0})->log_end_offset(), Offset{1});
+}
+
+TEST_F(LogManagerTest, WhatWasBeingDeletedGoesAfterARestart) {
+    ASSERT_TRUE(open());
+    append(*create("orders"));
+    ASSERT_TRUE(manager->remove({"orders", 0}));
+    ASSERT_TRUE(open());
+    EXPECT_EQ(report.logs, 0u);
+    clock.advance(std::chrono::minutes{1});
+    manager->tick();
+    EXPECT_THAT(names("/a"), testing::Not(testing::Contains(HasSubstr("orders"))));
+}
+
+TEST_F(LogManagerTest, StrangersAreSetAside) {
+    ASSERT_TRUE(open());
+    append(*create("gone"));
+    append(*create("orders"));
+    ASSERT_TRUE(manager->close(1));
+    strangers = {"gone"};
+    ASSERT_TRUE(open());
+    EXPECT_EQ(report.strays, 1u);
+    EXPECT_EQ(report.logs, 1u);
+    EXPECT_THAT(names("/a"), testing::Contains(testing::MatchesRegex("gone-0\\..*-stray")));
+    ASSERT_TRUE(open());
+    EXPECT_EQ(report.strays, 1u);  // left alone from then on
+}
+
+TEST_F(LogManagerTest, ForeignDirectoriesDoNotStopTheStart) {
+    ASSERT_TRUE(open());
+    append(*create("orders"));
+    for (const auto* name : {"/a/lost+found", "/a/.snapshot", "/a/backup", "/a/remote-log-index-cache", "/a/__cluster_metadata-0"}) ASSERT_TRUE(files.create_directory(name));
+    put("/a/notes.txt", "x");
+    ASSERT_TRUE(open());
+    EXPECT_EQ(report.logs, 1u);
+    EXPECT_THAT(names("/a"), testing::IsSupersetOf({"lost+found", ".snapshot", "backup", "__cluster_metadata-0", "notes.txt"}));
+}
+
+TEST_F(LogManagerTest, ALogThatCannotBeOpenedLeavesTheOthers) {
+    ASSERT_TRUE(open());
+    append(*create("bad"));
+    append(*create("good"));
+    ASSERT_TRUE(manager->close(1));
+    ASSERT_TRUE(files.remove("/a/tidemark-segments"));
+    {
+        auto file = files.open("/a/bad-0/00000000000000000000.log", io::OpenMode::read_write);
+        ASSERT_TRUE((*file)->write(FilePosition{0}, std::vector<std::byte>(40)));
+    }
+    ASSERT_TRUE(open());
+    EXPECT_EQ(report.failed, 1u);
+    EXPECT_EQ(manager->find({"bad", 0}), nullptr);
+    EXPECT_EQ(manager->find({"good", 0})->log_end_offset(), Offset{1});
+    EXPECT_EQ(manager->create({"bad", 0}, topic_id, config).error().code, Errc::storage_offline);
+}
+
+TEST_F(LogManagerTest, SeveralDirectoriesShareTheLogs) {
+    options.log_dirs = {"/a", "/b"};
+    ASSERT_TRUE(open());
+    for (int i = 0; i < 6; ++i) append(*create("orders", i));
+    const auto in = [&](const io::Path& path) {
+        const auto all = names(path);
+        return std::count_if(all.begin(), all.end(), [](const auto& n) { return n.starts_with("orders-"); });
+    };
+    EXPECT_EQ(in("/a"), 3);
+    EXPECT_EQ(in("/b"), 3);
+    const auto second = manager->directories()[1].directory_id;
+    ASSERT_TRUE(manager->create({"chosen", 0}, topic_id, config, second));
+    EXPECT_TRUE(files.status("/b/chosen-0").value().has_value());
+    ASSERT_TRUE(manager->close(1));
+    ASSERT_TRUE(open());
+    EXPECT_EQ(report.logs, 7u);
+    ASSERT_TRUE(manager->close(1));
+    ASSERT_TRUE(files.create_directory("/a/chosen-0"));
+    EXPECT_EQ(open().error().code, Errc::already_exists);
+}
+
+TEST_F(LogManagerTest, OneDirectoryFailsAndTheOthersServe) {
+    options.log_dirs = {"/a", "/b"};
+    io::FaultyFileSystem disk{{.clock = &clock}};
+    auto opened = LogManager::open(disk, clock, options, {.cluster_id = "c"});
+    ASSERT_TRUE(opened);
+    auto& m = **opened;
+    ASSERT_TRUE(m.load([&](const FoundLog&) { return config; }));
+    auto first = m.create({"t", 0}, topic_id, config).value(), second = m.create({"t", 1}, topic_id, config).value();
+    ASSERT_NE(&first->log_dir(), &second->log_dir());
+    struct Observer final : LogObserver {
+        void end_offset_moved(const TopicPartition&) override { ++moved; }
+        void start_offset_moved(const TopicPartition&) override {}
+        void log_gone(const TopicPartition& p) override { gone.push_back(p); }
+        int moved = 0;
+        std::vector<TopicPartition> gone;
+    } observer;
+    m.set_observer(&observer);
+    const auto prefix = first->directory();
+    disk.inject({.fail_at = 0, .fail_calls = 1'000'000, .counted = [&](const io::Call& c) { return c.path.starts_with(prefix); }, .clock = &clock});
+    auto batch = one_record();
+    EXPECT_EQ(first->append(batch, {}).error().code, Errc::storage_offline);
+    EXPECT_EQ(first->append(batch, {}).error().code, Errc::storage_offline);
+    batch = one_record();
+    EXPECT_TRUE(second->append(batch, {}));
+    EXPECT_THAT(observer.gone, ElementsAre(TopicPartition{"t", 0}));
+    EXPECT_EQ(observer.moved, 1);
+    EXPECT_TRUE(m.directories()[0].offline != m.directories()[1].offline);
+    EXPECT_TRUE(m.create({"t", 2}, topic_id, config));  // in the one that is left
+    m.tick();
+    m.set_observer(nullptr);
+}
+
+TEST_F(LogManagerTest, TheCleanersCheckpointIsTheOwners) {
+    options.log_dirs = {"/a", "/b"};
+    ASSERT_TRUE(open());
+    create("x"), create("y");
+    ASSERT_TRUE(manager->write_cleaner_checkpoint({"x", 0}, Offset{5}));
+    ASSERT_TRUE(manager->write_cleaner_checkpoint({"y", 0}, Offset{6}));
+    EXPECT_THAT(manager->read_cleaner_checkpoints().value(), UnorderedElementsAre(testing::Pair(TopicPartition{"x", 0}, Offset{5}), testing::Pair(TopicPartition{"y", 0}, Offset{6})));
+    put("/a/cleaner-offset-checkpoint", "0\n3\nx 0 5\ny 0 99\nnobody 0 1\n");
+    EXPECT_EQ(manager->read_cleaner_checkpoints().value().at({"y", 0}), Offset{6});
+    ASSERT_TRUE(manager->write_cleaner_checkpoint({"x", 0}, Offset{7}));
+    EXPECT_EQ(text("/a/cleaner-offset-checkpoint"), "0\n1\nx 0 7\n");
+    put("/a/cleaner-offset-checkpoint", "torn");
+    EXPECT_EQ(manager->read_cleaner_checkpoints().value().size(), 1u);
+    ASSERT_TRUE(manager->write_cleaner_checkpoint({"x", 0}, Offset{8}));  // made anew
+    EXPECT_EQ(text("/a/cleaner-offset-checkpoint"), "0\n1\nx 0 8\n");
+    ASSERT_TRUE(manager->write_cleaner_checkpoint({"x", 0}, std::nullopt));
+    EXPECT_EQ(text("/a/cleaner-offset-checkpoint"), "0\n0\n");
+    EXPECT_EQ(manager->write_cleaner_checkpoint({"nobody", 0}, Offset{1}).error().code, Errc::not_found);
+}
+
+TEST_F(LogManagerTest, ACleanStartReadsNoRecords) {
+    io::FaultyFileSystem disk{{.clock = &clock}};
+    {
+        auto m = LogManager::open(disk, clock, options, {.cluster_id = "c"}).value();
+        ASSERT_TRUE(m->load([&](const FoundLog&) { return config; }));
+        for (int p = 0; p < 5; ++p) {
+            auto log = m->create({"t", p}, topic_id, config).value();
+            for (int i = 0; i < 20; ++i) {
+                auto batch = one_record();
+                ASSERT_TRUE(log->append(batch, {}));
+                if (i % 7 != 6) continue;
+                ASSERT_TRUE(log->roll());
+            }
+        }
+        ASSERT_TRUE(m->close(1));
+    }
+    std::vector<std::string> reads;
+    disk.inject({.counted = [](const io::Call& c) { return c.operation == io::Operation::read; },
+                 .before =
+                     [&](const io::Call& c) {
+                         if (c.operation == io::Operation::read && parse_file_name(io::name_of(c.path)).kind != FileKind::other) reads.push_back(c.text());
+                     },
+                 .clock = &clock});
+    auto m = LogManager::open(disk, clock, options, {.cluster_id = "c"}).value();
+    const auto loaded = m->load([&](const FoundLog&) { return config; });
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->logs, 5u);
+    EXPECT_THAT(reads, IsEmpty());
+    EXPECT_EQ(m->find({"t", 0})->log_end_offset(), Offset{20});
+    EXPECT_EQ(m->find({"t", 0})->segments()->front()->largest_record_timestamp().value(), Timestamp{1'700'000'000'000});
+    EXPECT_THAT(reads, IsEmpty());
+    ASSERT_TRUE(m->find({"t", 0})->read({.from = Offset{5}}));
+    EXPECT_THAT(reads, testing::Not(IsEmpty()));
+}
+
+TEST(SegmentsFile, ComesBackAndRefusesWhatIsTorn) {
+    SegmentsFile logs;
+    logs[{"orders", 0}][Offset{0}] = {.bytes = 100, .modified = Timestamp{5}, .next_offset = Offset{9}, .largest = {Timestamp{-1}, Offset{0}}, .first_append = {}, .earliest_delete_horizon = {}};
+    logs[{"orders", 0}][Offset{9}] = {.bytes = 7, .modified = Timestamp{6}, .next_offset = Offset{12}, .largest = {Timestamp{77}, Offset{10}}, .first_append = Timestamp{3},
+                                      .earliest_delete_horizon = std::optional<Timestamp>{}};
+    logs[{"x.y", 3}][Offset{1}] = {.bytes = 7, .modified = Timestamp{6}, .next_offset = Offset{12}, .largest = {Timestamp{77}, Offset{10}}, .first_append = Timestamp{3},
+                                   .earliest_delete_horizon = std::optional(Timestamp{88})};
+    const auto text = format_segments_file(logs);
+    EXPECT_EQ(parse_segments_file(text).value(), logs);
+    for (std::size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(parse_segments_file(text.substr(0, n))) << n;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        auto bad = text;
+        bad[at] = static_cast<char>(bad[at] ^ 1);
+        EXPECT_FALSE(parse_segments_file(bad)) << at;
+    }
+}
+
+}  // namespace
+}  // namespace tidemark::storage
