@@ -266,7 +266,9 @@ TEST_F(Admin, CreateTopicsInEveryVersion) {
         const auto& topic = response.topics[0];
         EXPECT_EQ(topic.error_code, ErrorCode::none);
         EXPECT_FALSE(topic.error_message);
-        if (version >= 7) EXPECT_EQ(topic.topic_id, broker.controller().image()->find(name)->id);
+        if (version >= 7) {
+            EXPECT_EQ(topic.topic_id, broker.controller().image()->find(name)->id);
+        }
         if (version < 5) continue;
         EXPECT_EQ(topic.num_partitions, 2);
         EXPECT_EQ(topic.replication_factor, 1);

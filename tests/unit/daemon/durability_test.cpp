@@ -1,6 +1,7 @@
 // D10: what an answer to acks=all promises, watched at the files. A kill of the process does not test a sync; this does.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <thread>
@@ -181,20 +182,24 @@ TEST_P(DurabilitySetting, DecidesWhoWaits) {
     auto records = batch_of({"a"});
     watcher.hold_syncs_of("t");
     const auto correlation = client.send(test::produce_request("t", id, 0, records, GetParam().acks));
-    if (GetParam().waits) EXPECT_FALSE(client.receive_frame(100ms));
-    else EXPECT_TRUE(client.receive<protocol::ProduceResponse>(correlation));
+    if (GetParam().waits) {
+        EXPECT_FALSE(client.receive_frame(100ms));
+        watcher.release();
+    }
+    EXPECT_TRUE(client.receive<protocol::ProduceResponse>(correlation));
     watcher.release();
-    if (GetParam().waits) EXPECT_TRUE(client.receive<protocol::ProduceResponse>(correlation));
+}
+
+std::string setting_name(const testing::TestParamInfo<Setting>& tested) {
+    static constexpr std::array names{"page_cache", "acks_all", "always"};
+    return names[static_cast<std::size_t>(tested.param.durability)] + std::string{tested.param.acks == 1 ? "_acks_1" : "_acks_all"};
 }
 
 INSTANTIATE_TEST_SUITE_P(Durability, DurabilitySetting,
                          testing::Values(Setting{storage::Durability::acks_all, -1, true}, Setting{storage::Durability::acks_all, 1, false},
                                          Setting{storage::Durability::always, 1, true}, Setting{storage::Durability::always, -1, true},
                                          Setting{storage::Durability::page_cache, -1, false}, Setting{storage::Durability::page_cache, 1, false}),
-                         [](const auto& test) {
-                             static constexpr const char* names[] = {"page_cache", "acks_all", "always"};
-                             return std::string{names[static_cast<int>(test.param.durability)]} + (test.param.acks == 1 ? "_acks_1" : "_acks_all");
-                         });
+                         setting_name);
 
 TEST(Durability, FailedSyncIsAStorageErrorAndNoPromise) {
     io::FaultyFileSystem disk;
