@@ -136,6 +136,8 @@ Read FetchOperation::read(Target& target, const metadata::Image& image, std::int
         if (found.partition && (error == ErrorCode::not_leader_or_follower || error == ErrorCode::fenced_leader_epoch)) read.leader = *found.partition;
         return read;
     };
+    // It was there when the request was read: the topic has been deleted since.
+    if (found.error == ErrorCode::unknown_topic_or_partition && context_.by_id) return refused(ErrorCode::unknown_topic_id);
     if (found.error != ErrorCode::none) return refused(found.error);
     if (replica_id_ >= 0) {
         if (std::ranges::find(found.partition->replicas, replica_id_) == found.partition->replicas.end()) return refused(ErrorCode::not_leader_or_follower);

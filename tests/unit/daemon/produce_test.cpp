@@ -1,9 +1,9 @@
 // Produce (0) through a server: wire-behaviour 7, case by case.
 #include <gmock/gmock.h>
 
+#include "base/crc32c.h"
 #include "protocol/messages/init_producer_id_request.h"
 #include "protocol/messages/init_producer_id_response.h"
-#include "base/crc32c.h"
 #include "tests/support/daemon/test_broker.h"
 
 namespace tidemark::daemon {
@@ -229,7 +229,10 @@ TEST_F(Produce, IdempotentProducersRulesHold) {
     EXPECT_EQ(produce(batch(producer, 1, 0)).base_offset, 2);
     EXPECT_EQ(produce(batch(producer, 0, 2)).error_code, ErrorCode::invalid_producer_epoch);
     EXPECT_EQ(produce(batch(4711, 0, 77)).base_offset, 3) << "an unknown producer may begin anywhere";
-    EXPECT_EQ(produce(batch(4712, 0, -1)).error_code, ErrorCode::invalid_record);
+    auto without_sequence = batch(4712, 0, 0);   // which no builder makes
+    store_be<std::int32_t>(without_sequence.data() + 53, -1);
+    store_be<std::uint32_t>(without_sequence.data() + 17, crc32c(Bytes{without_sequence}.subspan(21)));
+    EXPECT_EQ(produce(without_sequence).error_code, ErrorCode::invalid_record);
 }
 
 TEST_F(Produce, TransactionalBatchesNeedAnIdAndACoordinator) {
