@@ -113,8 +113,8 @@ class MinimumTimestamp(unittest.TestCase):
             self.assertEqual(struct.unpack_from(">h", connection.ask(44, 0, body), 8)[0], 0)
             until(lambda: connection.list_offset("dated", 0, -2)[2] == 3, "the segments whose newest record is older are gone", 30)
             self.assertEqual([r[2] for r in connection.read_all("dated", 0)], [b"3", b"4", b"5"], "a record exactly at the timestamp stays")
-            series = daemon.metrics()
-            self.assertEqual(sum(v for s, v in series.items() if s.startswith("tidemark_retention_deleted_segments_total") and "min_timestamp" in s), 3)
+            # A pass counts when it is over: the log start moves before.
+            until(lambda: daemon.metrics().get('tidemark_retention_deleted_segments_total{rule="min_timestamp"}') == 3, "the metric tells", 30)
 
 
 if __name__ == "__main__":

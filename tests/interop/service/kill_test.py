@@ -113,7 +113,9 @@ class KillMinusNine(unittest.TestCase):
         self.assertIsNone(producer.error)
         connection = kafka_wire.Connection(daemon.port)
         numbers = [int(value) for _, _, value in connection.read_all("counted", 0)]
-        self.assertEqual(numbers, list(range(producer.acknowledged * RECORDS_PER_BATCH)))
+        # What was in flight when the producer stopped may be there too, in its place.
+        self.assertEqual(numbers, list(range(len(numbers))))
+        self.assertGreaterEqual(len(numbers), producer.acknowledged * RECORDS_PER_BATCH)
         print(f"{rounds} kills, {len(numbers)} records, {producer.resent} batches sent again", flush=True)
         self.assertEqual(daemon.stop(), 0)
 
