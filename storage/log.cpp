@@ -546,9 +546,18 @@ Result<> Log::flush(bool with_active_segment) {
     return s.flush_to(log_end_offset(), with_active_segment);
 }
 
+/// Deleting a partition renames its directory under the feet of a sync that is under way, which then misses names in it.
+/// That is no fault of the disk.
+Error Log::State::unless_moved(Error error, const io::Path& from) {
+    MutexLock lock(append_mutex);
+    if (path->get() == from) return error;
+    return {Errc::not_found, partition.text() + " is being deleted"};
+}
+
 Result<> Log::State::flush_to(Offset upto, bool with_active) {
     MutexLock flushing(flush_mutex);
     TM_TRYV(directory.check());
+    const auto from = path->get();
     std::vector<std::shared_ptr<Segment>> dirty;
     std::vector<io::Path> new_snapshots;
     std::uint64_t truncated = 0;
@@ -570,7 +579,7 @@ Result<> Log::State::flush_to(Offset upto, bool with_active) {
         TM_TRYV(sync_names());
         return save_epochs();
     }();
-    if (!synced) return failed(synced.error(), "flushing");
+    if (!synced) return failed(unless_moved(synced.error(), from), "flushing");
     MutexLock lock(append_mutex);
     if (truncated != truncations) return {};
     if (recovery_point.load() < upto.value) recovery_point.store(upto.value, std::memory_order_release);
@@ -587,17 +596,22 @@ Result<Offset> Log::State::sync_appended() {
     std::vector<std::shared_ptr<Segment>> unsynced;
     Offset upto{};
     std::uint64_t truncated = 0;
+    io::Path from;
     {
         MutexLock lock(append_mutex);
+        from = path->get();
         truncated = truncations;
         upto = Offset{log_end.load()};
         auto segment = segments.upper_bound(Offset{durable_end.load()});
         if (segment != segments.begin()) --segment;
         for (; segment != segments.end(); ++segment) unsynced.push_back(segment->second);
     }
-    for (const auto& segment : unsynced) TM_TRYV(segment->sync_log());
-    TM_TRYV(sync_names());
-    TM_TRYV(save_epochs());
+    const auto synced = [&]() -> Result<> {
+        for (const auto& segment : unsynced) TM_TRYV(segment->sync_log());
+        TM_TRYV(sync_names());
+        return save_epochs();
+    }();
+    if (!synced) return unless_moved(synced.error(), from);
     MutexLock lock(append_mutex);
     if (truncated == truncations && durable_end.load() < upto.value) durable_end.store(upto.value, std::memory_order_release);
     return upto;

@@ -94,6 +94,7 @@ struct Log::State final : CommitTarget {
     Result<> flush_to(Offset end, bool with_active) EXCLUDES(flush_mutex, append_mutex);
     Result<> sync_names() EXCLUDES(names_mutex, append_mutex);
     Result<> save_epochs() EXCLUDES(epochs_mutex, append_mutex);
+    Error unless_moved(Error, const io::Path& from) EXCLUDES(append_mutex);
 
     Offset bound_of(Isolation) const;
     LogPosition end_position() const EXCLUDES(position_mutex);
