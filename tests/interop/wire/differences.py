@@ -4,6 +4,7 @@ import fnmatch
 
 # Path of the answer's field → the reason. What stands here is not what Kafka answers; everything else is.
 KNOWN = [
+    ("/create_topics/249 */0/Name", "holds the number of the run"),
     ("/create_topics/collide with each other/*", "two names that collide in one request: Kafka makes both"),
     ("/create_topics/config cleanup.policy=compact,compact/*", "a word twice in a list: Kafka stores it on creation and drops the second on alteration"),
     ("/create_topics/timeout *", "the topic is there at once, so that no time is too short"),
