@@ -168,7 +168,7 @@ public:
     /// Becoming leader: later appends carry `epoch` (metadata-log 7.1).
     Result<> assign_epoch(LeaderEpoch epoch);
 
-    /// DeleteRecords: raises the log start. Nothing: up to the high watermark. Returns the log start after it.
+    /// DeleteRecords: raises the log start, durably. Nothing: up to the high watermark. Returns the log start after it.
     Result<Offset> delete_records_before(std::optional<Offset>);
 
     std::vector<ProducerSummary> producers() const;

@@ -111,6 +111,8 @@ Result<Offset> Log::delete_records_before(std::optional<Offset> offset) {
     }
     log_info("[{}] the log starts at {}: records deleted by request", s.partition, log_start_offset().value);
     s.tell_start_moved();
+    // They were asked to be forgotten: a crash must not bring them back.
+    if (auto written = s.directory.write_now(LogDirectory::Checkpoint::log_starts); !written) return s.failed(std::move(written).error(), "deleting records");
     return log_start_offset();
 }
 
@@ -236,7 +238,7 @@ Result<> Log::truncate_fully_and_start_at(Offset offset) {
             for (const auto& [base, segment] : s.segments) gone.push_back(segment);
             s.recovery_point.store(std::min(s.recovery_point.load(), offset.value));
         }
-        TM_TRYV(s.directory.checkpoint_recovery_points());
+        TM_TRYV(s.directory.write_now(LogDirectory::Checkpoint::recovery_points));
         MutexLock lock(s.append_mutex);
         gone.clear();
         for (const auto& [base, segment] : s.segments) gone.push_back(segment);
@@ -272,7 +274,7 @@ Result<> Log::truncate_to(Offset offset) {
         if (first_base <= offset) s.recovery_point.store(std::min(s.recovery_point.load(), offset.value));
     }
     if (first_base > offset) return truncate_fully_and_start_at(offset);
-    TM_TRYV(s.directory.checkpoint_recovery_points());  // lowered first: what is written over is not trusted after a crash
+    TM_TRYV(s.directory.write_now(LogDirectory::Checkpoint::recovery_points));  // lowered first: what is written over is not trusted after a crash
 
     MutexLock structure(s.structure_mutex);
     SegmentList gone;

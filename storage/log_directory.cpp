@@ -166,16 +166,15 @@ Result<> LogDirectory::check() const {
 }
 
 void LogDirectory::fail(const Error& why, std::string_view doing) {
-    std::function<void()> hook;
     {
         MutexLock lock(mutex_);
         if (is_offline()) return;
         why_offline_ = std::string(doing) + ": " + why.message();
         offline_.store(true, std::memory_order_release);
-        hook = offline_hook_;
+        if (offline_hook_) posted_.push_back(offline_hook_);
+        background_wanted_.notify_one();
     }
     log_error("log directory {} goes offline, {}: {}", path_, doing, why.message());
-    if (hook) hook();
 }
 
 void LogDirectory::set_offline_hook(std::function<void()> hook) {
@@ -183,17 +182,17 @@ void LogDirectory::set_offline_hook(std::function<void()> hook) {
     offline_hook_ = std::move(hook);
 }
 
-Result<> LogDirectory::checkpoint_recovery_points() {
-    std::function<Result<>()> hook;
+Result<> LogDirectory::write_now(Checkpoint which) {
+    std::function<Result<>(Checkpoint)> hook;
     {
         MutexLock lock(mutex_);
         hook = checkpoint_hook_;
     }
     if (!hook) return {};
-    return hook();
+    return hook(which);
 }
 
-void LogDirectory::set_checkpoint_hook(std::function<Result<>()> hook) {
+void LogDirectory::set_checkpoint_hook(std::function<Result<>(Checkpoint)> hook) {
     MutexLock lock(mutex_);
     checkpoint_hook_ = std::move(hook);
 }

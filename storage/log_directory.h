@@ -65,13 +65,14 @@ public:
     bool is_offline() const { return offline_.load(std::memory_order_acquire); }
     /// Errc::storage_offline once it has failed.
     Result<> check() const;
-    /// Takes it offline; the first call logs why and runs the hook.
+    /// Takes it offline; the first call logs why and posts the hook: whoever fails may hold a log's lock.
     void fail(const Error& why, std::string_view doing) EXCLUDES(mutex_);
     void set_offline_hook(std::function<void()>) EXCLUDES(mutex_);
-    /// Writes the recovery points of its logs now: before a truncation, after one was lowered. Whoever keeps the checkpoint
-    /// sets the hook; without one there is nothing to write.
-    Result<> checkpoint_recovery_points() EXCLUDES(mutex_);
-    void set_checkpoint_hook(std::function<Result<>()>) EXCLUDES(mutex_);
+    enum class Checkpoint : std::uint8_t { recovery_points, log_starts };
+    /// Writes that checkpoint of its logs now: recovery points before a truncation, after one was lowered; log starts after
+    /// records were deleted by request. Whoever keeps the files sets the hook; without one there is nothing to write.
+    Result<> write_now(Checkpoint) EXCLUDES(mutex_);
+    void set_checkpoint_hook(std::function<Result<>(Checkpoint)>) EXCLUDES(mutex_);
     /// What a caller does with an error it cannot undo: Errc::io takes the directory offline and becomes storage_offline,
     /// no_space gives up the reserve; all else passes.
     Error handled(Error, std::string_view doing);
@@ -126,7 +127,7 @@ private:
     std::unique_ptr<io::Lock> lock_ GUARDED_BY(mutex_);
     std::string why_offline_ GUARDED_BY(mutex_);
     std::function<void()> offline_hook_ GUARDED_BY(mutex_);
-    std::function<Result<>()> checkpoint_hook_ GUARDED_BY(mutex_);
+    std::function<Result<>(Checkpoint)> checkpoint_hook_ GUARDED_BY(mutex_);
     std::vector<Waiting> waiting_ GUARDED_BY(mutex_);
     std::deque<std::function<void()>> posted_ GUARDED_BY(mutex_);
     std::vector<Delayed> delayed_ GUARDED_BY(mutex_);

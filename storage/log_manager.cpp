@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr auto tick_pause = 500ms;
 constexpr auto background_work_interval = 5000ms;
+constexpr auto memory_interval = std::chrono::minutes{5};
 constexpr std::int64_t small_file_bytes_max = 1 << 30;
 constexpr auto progress_interval = std::chrono::seconds{5};
 
@@ -79,7 +80,7 @@ struct LogManager::State {
 
     Mutex tick_mutex;
     Periodic recovery_points GUARDED_BY(tick_mutex), log_starts GUARDED_BY(tick_mutex), high_watermarks GUARDED_BY(tick_mutex);
-    Periodic flusher GUARDED_BY(tick_mutex), producer_expiry GUARDED_BY(tick_mutex), background GUARDED_BY(tick_mutex);
+    Periodic flusher GUARDED_BY(tick_mutex), producer_expiry GUARDED_BY(tick_mutex), background GUARDED_BY(tick_mutex), memory GUARDED_BY(tick_mutex);
     std::unordered_map<TopicPartition, milliseconds> flushed GUARDED_BY(tick_mutex);
     std::jthread ticker;
     Mutex ticker_mutex;
@@ -237,7 +238,9 @@ Result<std::unique_ptr<LogManager>> LogManager::open(io::FileSystem& files, cons
     }
     TM_TRYV(s->settle_identity(expected));
     for (const auto& d : s->directories) {
-        d->dir.set_checkpoint_hook([s, dir = d.get()] { return s->write_recovery_points(*dir); });
+        d->dir.set_checkpoint_hook([s, dir = d.get()](LogDirectory::Checkpoint which) {
+            return which == LogDirectory::Checkpoint::log_starts ? s->write_log_starts(*dir) : s->write_recovery_points(*dir);
+        });
         d->dir.set_offline_hook([s, dir = d.get()] {
             auto* observer = s->observer.load();
             if (observer == nullptr) return;
@@ -258,6 +261,7 @@ void LogManager::State::schedule() {
     flusher = {as_interval(options.flush_scheduler_interval_ms), now + as_interval(options.flush_scheduler_interval_ms)};
     producer_expiry = {as_interval(options.producer_expiration_check_ms), now + as_interval(options.producer_expiration_check_ms)};
     background = {background_work_interval, now};
+    memory = {memory_interval, now + memory_interval};
 }
 
 // --- load --------------------------------------------------------------------------------------------------------------
@@ -420,6 +424,7 @@ void LogManager::tick() {
     in_each(s.recovery_points, "writing recovery points", &State::write_recovery_points);
     in_each(s.log_starts, "writing log starts", &State::write_log_starts);
     in_each(s.high_watermarks, "writing high watermarks", &State::write_high_watermarks);
+    in_each(s.memory, "writing what is known of segments", &State::write_memory);
     if (s.producer_expiry.is_due(now)) {
         for (const auto& log : logs()) log->expire_producers(s.clock.now());
     }
@@ -590,13 +595,12 @@ Result<std::shared_ptr<Log>> LogManager::create(const TopicPartition& partition,
     {
         MutexLock lock(s.mutex);
         if (s.failed.contains(partition)) return Error{Errc::storage_offline, partition.text() + " is there, but cannot be opened"};
-        const auto found = s.logs.find(partition);
-        if (found != s.logs.end()) {
-            const auto id = found->second->topic_id();
-            if (!id.is_zero() && id != topic_id) return Error{Errc::already_exists, partition.text() + " is there with the topic id " + id.text()};
-            return found->second;
-        }
         for (const auto& [p, log] : s.logs) ++counts[&log->log_dir()];
+    }
+    if (const auto log = find(partition)) {
+        const auto id = log->topic_id();
+        if (!id.is_zero() && id != topic_id) return Error{Errc::already_exists, partition.text() + " is there with the topic id " + id.text()};
+        return log;
     }
     Directory* target = nullptr;
     for (const auto& d : s.directories) {

@@ -241,7 +241,7 @@ private:
     Result<std::set<Offset>> snapshots_on_disk() const;
     void delete_later(SegmentList gone, bool with_snapshots);
     Result<> create_segment(Offset base);
-    void remember(Segment&, std::int64_t modified);
+    Result<> remember(Segment&) const;
 
     LogDirectory& directory_;
     const OpenLogOptions& options_;
@@ -333,23 +333,22 @@ Result<> Loader::finish_swap(const std::vector<std::string>& swap_files) {
 
 // --- segments ----------------------------------------------------------------------------------------------------------
 
-void Loader::remember(Segment& segment, std::int64_t modified) {
-    if (options_.memory == nullptr) return;
+Result<> Loader::remember(Segment& segment) const {
+    if (options_.memory == nullptr) return {};
     const auto found = options_.memory->find(segment.base_offset());
-    if (found == options_.memory->end()) return;
+    if (found == options_.memory->end()) return {};
     const auto& memory = found->second;
-    if (memory.bytes != segment.bytes() || memory.modified.value != modified) return;
+    TM_TRY(const auto modified, segment.modified());
+    if (memory.bytes != segment.bytes() || memory.modified != modified) return {};
     segment.remember(memory.next_offset, memory.largest);
     if (memory.first_append) segment.set_first_append_time(*memory.first_append);
     if (memory.earliest_delete_horizon) segment.set_earliest_delete_horizon(*memory.earliest_delete_horizon);
+    return {};
 }
 
 Result<> Loader::load_segment(Offset base, const Segment::Found& found, bool unflushed, bool* was_split) {
     TM_TRY(const auto segment, Segment::open(directory_.open_files(), directory_.clock(), state_.path, base, segment_options_, found));
-    if (options_.clean && options_.memory != nullptr) {
-        TM_TRY(const auto modified, segment->modified());
-        remember(*segment, modified.value);
-    }
+    TM_TRYV(remember(*segment));
     // D13: an index is rebuilt when it is needed. What lies beyond the recovery point is recovered in order, with what stands
     // before it checked first: after a power loss that may be as bad.
     bool consistent = found.offset_index || (options_.clean && segment_options_.check_indexes) || (strict_ && unflushed);

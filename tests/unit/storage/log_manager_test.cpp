@@ -149,6 +149,15 @@ TEST_F(LogManagerTest, CheckpointsHoldWhatTheyShould) {
     EXPECT_EQ(manager->find({"trimmed", 3})->log_start_offset(), Offset{2});
 }
 
+TEST_F(LogManagerTest, DeletedRecordsStayDeletedWhateverHappens) {
+    ASSERT_TRUE(open());
+    auto log = create("orders");
+    for (int i = 0; i < 3; ++i) append(*log);
+    ASSERT_TRUE(log->delete_records_before(Offset{2}));
+    ASSERT_TRUE(open());  // killed
+    EXPECT_EQ(manager->find({"orders", 0})->log_start_offset(), Offset{2});
+}
+
 TEST_F(LogManagerTest, TasksRunByTheirIntervals) {
     ASSERT_TRUE(open());
     append(*create("orders"));
@@ -306,6 +315,7 @@ TEST_F(LogManagerTest, OneDirectoryFailsAndTheOthersServe) {
     EXPECT_EQ(first->append(batch, {}).error().code, Errc::storage_offline);
     batch = one_record();
     EXPECT_TRUE(second->append(batch, {}));
+    m.tick();
     EXPECT_THAT(observer.gone, ElementsAre(TopicPartition{"t", 0}));
     EXPECT_EQ(observer.moved, 1);
     EXPECT_TRUE(m.directories()[0].offline != m.directories()[1].offline);
