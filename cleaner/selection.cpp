@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/assert.h"
 
@@ -207,13 +208,14 @@ std::vector<Selected> schedule(std::span<const Candidate> candidates, const Clea
             // Every overdue deadline is earlier than every one that is only near.
             const bool x_due = a.why <= Why::deadline_near, y_due = b.why <= Why::deadline_near;
             if (x_due != y_due) return x_due;
-            if (x_due) return *x.deadline < *y.deadline;
+            if (x_due) return std::tie(*x.deadline, a.index) < std::tie(*y.deadline, b.index);
         }
         if (a.is_horizon_pass() != b.is_horizon_pass()) return b.is_horizon_pass();
-        if (a.is_horizon_pass()) return *x.horizon_due < *y.horizon_due;
-        return x.ratio() > y.ratio();
+        if (a.is_horizon_pass()) return std::tie(*x.horizon_due, a.index) < std::tie(*y.horizon_due, b.index);
+        if (x.ratio() != y.ratio()) return x.ratio() > y.ratio();
+        return a.index < b.index;
     };
-    std::ranges::stable_sort(chosen, before);
+    std::ranges::sort(chosen, before);
     return chosen;
 }
 
