@@ -142,7 +142,7 @@ void Daemon::Parts::start_cleaner_and_retention() {
     retention_thread = std::jthread{[this](const std::stop_token& stop) { tick_retention(stop); }};
 }
 
-/// The scheduler looks at the clock itself; here it is only asked often enough.
+/// Scheduler and controller look at the clock themselves; here they are only asked often enough.
 void Daemon::Parts::tick_retention(const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any stopped;
@@ -151,6 +151,7 @@ void Daemon::Parts::tick_retention(const std::stop_token& stop) {
     while (!stopped.wait_for(lock, stop, pause, [&] { return stop.stop_requested(); })) {
         clock_trust->tick();
         retention->tick();
+        controller->tick();   // snapshots of the metadata log by time
     }
 }
 
