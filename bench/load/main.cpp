@@ -183,6 +183,7 @@ int main(int argc, char** argv) {
     verify_command->add_option("--record-bytes", verify_options.record_bytes)->capture_default_str()->check(CLI::Range(8, 1 << 20));
     verify_command->add_option("--batch-records-max", verify_options.batch_records_max)->capture_default_str()->check(CLI::PositiveNumber);
     verify_command->add_option("--in-flight", verify_options.in_flight, "batches per partition")->capture_default_str()->check(CLI::Range(1, 5));
+    verify_command->add_option("--rate", verify_options.batches_per_second, "new batches per second of each writer, so that little is to be read back");
     verify_command->add_option("--give-up", verify_options.give_up_seconds, "seconds without any answer")->capture_default_str();
     verify_command->add_option("--seed", verify_options.seed)->capture_default_str();
     verify_command->add_option("--config", flags.configs, "key=value for a topic that is created");

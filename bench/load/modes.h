@@ -68,6 +68,7 @@ struct VerifyOptions {
     std::int32_t record_bytes = 512;
     std::int32_t batch_records_max = 100;  ///< each batch has 1 to so many, by chance
     std::size_t in_flight = 5;             ///< batches per partition; brokers remember five
+    double batches_per_second = 0;         ///< new ones, of each writer; 0: as fast as it goes
     double give_up_seconds = 60;           ///< without any answer
     std::uint64_t seed = 1;
     std::map<std::string, std::string> topic_configs = {};

@@ -26,6 +26,7 @@ namespace tidemark::bench {
 namespace {
 
 constexpr auto reconnect_pause = std::chrono::milliseconds(2);
+constexpr auto rate_pause = std::chrono::milliseconds(1);
 
 /// What all threads know of one partition.
 struct Counts {
@@ -175,11 +176,24 @@ private:
         }
         while (!shared_.failed()) {
             if (!shared_.stopping) TM_TRYV(send_more(connection));
-            if (sent_.empty()) return {};
+            if (sent_.empty()) {
+                if (shared_.stopping) return {};
+                // Ahead of the rate. An end of the connection is as good as its beginning.
+                TM_TRY(const bool closed, connection.wait_readable(rate_pause));
+                if (closed) return Error{Errc::io, "closed while nothing was in flight"};
+                last_answer_ns_ = monotonic_ns();
+                continue;
+            }
             TM_TRYV(await_answer(connection, shared_));
             TM_TRYV(take_answer(connection));
         }
         return {};
+    }
+
+    /// Time that is spent without a connection counts: the rate is caught up with at once when the broker is back.
+    bool is_ahead_of_rate() const {
+        const double rate = shared_.options.batches_per_second;
+        return rate > 0 && static_cast<double>(made_) > rate * static_cast<double>(monotonic_ns() - begin_ns_) / 1e9;
     }
 
     Result<> become_producer(Connection& connection) {
@@ -195,8 +209,11 @@ private:
     }
 
     Result<> send_more(Connection& connection) {
-        for (auto& lane : lanes_) {
+        for (std::size_t n = 0; n < lanes_.size(); ++n) {
+            if (is_ahead_of_rate()) return {};
+            auto& lane = lanes_[turn_++ % lanes_.size()];
             if (lane.unacknowledged.size() >= shared_.options.in_flight) continue;
+            ++made_;
             lane.unacknowledged.push_back(make_batch(lane));
             TM_TRYV(send(connection, lane, lane.unacknowledged.back()));
         }
@@ -253,6 +270,9 @@ private:
     ProducerId producer_id_ = no_producer_id;
     ProducerEpoch producer_epoch_ = -1;
     record::BatchBuilder builder_;
+    const std::int64_t begin_ns_ = monotonic_ns();
+    std::int64_t made_ = 0;  ///< batches
+    std::size_t turn_ = 0;   ///< whose lane is next
     std::int64_t last_answer_ns_ = 0;
 };
 

@@ -51,12 +51,13 @@ class KillUnderLoad(unittest.TestCase):
         daemon = Tidemarkd(settings)
         self.addCleanup(daemon.close)
         daemon.start()
-        load = Verify(daemon.bootstrap, seed, "--partitions", str(partitions), *flags)
+        # A rate, since everything is read back after every kill.
+        load = Verify(daemon.bootstrap, seed, "--partitions", str(partitions), "--rate", "200", *flags)
         self.addCleanup(load.close)
         for number in range(rounds):
             before = load.order("status")["batches"]
             # The load is back, for as long as chance wants.
-            more = dice.randrange(1, 40) * partitions
+            more = dice.randrange(1, 400)
             until(lambda: load.order("status")["batches"] > before + more, f"round {number}: batches are acknowledged", 60)
             time.sleep(dice.uniform(0, 0.02))
             daemon.kill()
