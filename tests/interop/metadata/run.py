@@ -67,6 +67,13 @@ group.initial.rebalance.delay.ms=0
                 raise AssertionError("Kafka does not answer:\n" + self.text()[-5000:])
             time.sleep(0.5)   # a starting JVM is looked at again; nothing is assumed of how long it takes
 
+    def run(self, tool, *arguments, **options):
+        """One of Kafka's programs, on this broker; when it fails, the broker's own words are shown too."""
+        try:
+            return kafka.run(tool, *self.server, *arguments, **options)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            raise AssertionError(f"{error}\nthe broker ({self.process.poll() or 'running'}) says:\n{self.text()[-5000:]}") from error
+
     def text(self):
         self.output.flush()
         with open(self.log, encoding="utf-8", errors="replace") as f:
@@ -120,24 +127,24 @@ class Metadata(unittest.TestCase):
         before = ours("show", self.data)
         broker = Kafka(self.data)
         self.addCleanup(broker.close)
-        listed = kafka.run("topics", *broker.server, "--list").split()
+        listed = broker.run("topics", "--list").split()
         self.assertEqual(sorted(listed), sorted(before["topics"]))
-        described = kafka.run("topics", *broker.server, "--describe", "--topic", "orders")
+        described = broker.run("topics", "--describe", "--topic", "orders")
         self.assertIn("TopicId: " + before["topics"]["orders"]["id"], described)
         self.assertIn("PartitionCount: 4", described)
         for setting in ("segment.bytes=1048576", "retention.ms=-1", "max.message.bytes=200000"):
             self.assertIn(setting, described)
-        self.assertIn("max.compaction.lag.ms=60000", kafka.run("topics", *broker.server, "--describe", "--topic", "compacted"))
-        self.assertIn("log.retention.ms=1000000000", kafka.run("configs", *broker.server, "--describe", "--entity-type", "brokers", "--entity-default"))
-        self.assertIn("log.cleaner.threads=2", kafka.run("configs", *broker.server, "--describe", "--entity-type", "brokers", "--entity-name", "1"))
-        self.assertIn("interval.ms=60000", kafka.run("configs", *broker.server, "--describe", "--entity-type", "client-metrics", "--entity-name", "cm1"))
-        self.assertIn("consumer.session.timeout.ms=50000", kafka.run("configs", *broker.server, "--describe", "--entity-type", "groups", "--entity-name", "g1"))
-        self.assertIn("metadata.version", kafka.run("features", *broker.server, "describe"))
-        kafka.run("console-producer", *broker.server, "--topic", "orders", text="one\ntwo\n")
-        read = kafka.run("console-consumer", *broker.server, "--topic", "orders", "--from-beginning", "--max-messages", "2", "--timeout-ms", "30000")
+        self.assertIn("max.compaction.lag.ms=60000", broker.run("topics", "--describe", "--topic", "compacted"))
+        self.assertIn("log.retention.ms=1000000000", broker.run("configs", "--describe", "--entity-type", "brokers", "--entity-default"))
+        self.assertIn("log.cleaner.threads=2", broker.run("configs", "--describe", "--entity-type", "brokers", "--entity-name", "1"))
+        self.assertIn("interval.ms=60000", broker.run("configs", "--describe", "--entity-type", "client-metrics", "--entity-name", "cm1"))
+        self.assertIn("consumer.session.timeout.ms=50000", broker.run("configs", "--describe", "--entity-type", "groups", "--entity-name", "g1"))
+        self.assertIn("metadata.version", broker.run("features", "describe"))
+        broker.run("console-producer", "--topic", "orders", text="one\ntwo\n")
+        read = broker.run("console-consumer", "--topic", "orders", "--from-beginning", "--max-messages", "2", "--timeout-ms", "30000")
         self.assertEqual(sorted(read.split()), ["one", "two"])
-        kafka.run("topics", *broker.server, "--create", "--topic", "made.by.kafka", "--partitions", "2", "--config", "segment.ms=7777777")
-        kafka.run("topics", *broker.server, "--delete", "--topic", "many.7")
+        broker.run("topics", "--create", "--topic", "made.by.kafka", "--partitions", "2", "--config", "segment.ms=7777777")
+        broker.run("topics", "--delete", "--topic", "many.7")
         broker.close()
         self.assertNotIn("-stray", "".join(os.listdir(self.data)))
 
@@ -159,16 +166,16 @@ class Metadata(unittest.TestCase):
                     self.assertGreaterEqual(partition["leaderEpoch"], before["topics"][name]["partitions"][number]["leaderEpoch"])
         broker = Kafka(self.data)
         self.addCleanup(broker.close)
-        self.assertIn("tidemark.again", kafka.run("topics", *broker.server, "--list").split())
-        read = kafka.run("console-consumer", *broker.server, "--topic", "orders", "--from-beginning", "--max-messages", "2", "--timeout-ms", "30000")
+        self.assertIn("tidemark.again", broker.run("topics", "--list").split())
+        read = broker.run("console-consumer", "--topic", "orders", "--from-beginning", "--max-messages", "2", "--timeout-ms", "30000")
         self.assertEqual(sorted(read.split()), ["one", "two"])
 
     def test_a_directory_for_an_older_kafka(self):
         ours("make", self.data, "25")
         broker = Kafka(self.data)
         self.addCleanup(broker.close)
-        self.assertIn("orders", kafka.run("topics", *broker.server, "--list").split())
-        self.assertIn("4.0-IV3", kafka.run("features", *broker.server, "describe"))
+        self.assertIn("orders", broker.run("topics", "--list").split())
+        self.assertIn("4.0-IV3", broker.run("features", "describe"))
         broker.close()
         ours("visit", self.data)
         self.assertIn("tidemark.again", ours("show", self.data)["topics"])
