@@ -40,6 +40,7 @@ Plan<CreatedTopic> plan_create_topics(const ChangeContext&, const std::vector<Ne
 Plan<DeletedTopic> plan_delete_topics(const ChangeContext&, const std::vector<TopicToDelete>&);
 Plan<Outcome> plan_create_partitions(const ChangeContext&, const std::vector<NewPartitions>&);
 Plan<Outcome> plan_alter_configs(const ChangeContext&, const std::vector<AlterConfigs>&);
+Plan<Outcome> plan_update_features(const ChangeContext&, const std::vector<FeatureUpdate>&);
 
 /// What this node does to a partition that is its own and has another leader, in-sync replicas or directory than it
 /// should (metadata-log 5.5.7): becomes the leader. Nothing when all is as it should be. `directory`: where its log is or

@@ -54,6 +54,13 @@ struct AlterConfigs {
     bool replace_all = false;                          ///< AlterConfigs (33): keys not listed are removed
 };
 
+enum class FeatureUpdateType : std::int8_t { unknown = 0, upgrade = 1, safe_downgrade = 2, unsafe_downgrade = 3 };
+struct FeatureUpdate {
+    std::string name;
+    std::int16_t level = 0;                            ///< 0 removes it
+    FeatureUpdateType type = FeatureUpdateType::upgrade;   ///< as it came
+};
+
 struct TopicToDelete {
     std::optional<std::string> name = {};
     Uuid id = {};
@@ -91,6 +98,8 @@ public:
     virtual std::vector<DeletedTopic> delete_topics(const std::vector<TopicToDelete>&) = 0;
     virtual std::vector<Outcome> create_partitions(const std::vector<NewPartitions>&, bool validate_only) = 0;
     virtual std::vector<Outcome> alter_configs(const std::vector<AlterConfigs>&, bool validate_only) = 0;
+    /// All of them or, when one is refused, none.
+    virtual std::vector<Outcome> update_features(const std::vector<FeatureUpdate>&, bool validate_only) = 0;
     /// Next producer id of this node's block; a new block of 1000 is written when it is used up.
     virtual Result<ProducerId> next_producer_id() = 0;
 };

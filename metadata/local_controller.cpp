@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "metadata/features.h"
 #include "metadata/replay.h"
 
 namespace tidemark::metadata {
@@ -22,12 +23,12 @@ constexpr std::size_t records_per_batch = 1000;            // of the changes at 
 constexpr std::int16_t record_transactions_from = 13;      // metadata.version
 
 /// What this program supports, as its registration says it.
-std::map<std::string, BrokerRegistration::LevelRange> supported_features() {
-    return {{"eligible.leader.replicas.version", {.min = 0, .max = 1}},
-            {"group.version", {.min = 0, .max = 1}},
-            {"kraft.version", {.min = 0, .max = 1}},
-            {"metadata.version", {.min = metadata_version_min, .max = metadata_version_max}},
-            {"transaction.version", {.min = 0, .max = 2}}};
+std::map<std::string, BrokerRegistration::LevelRange> registered_features() {
+    std::map<std::string, BrokerRegistration::LevelRange> features;
+    for (const auto& feature : supported_features()) {
+        if (feature.max > 0) features[std::string(feature.name)] = {.min = feature.min, .max = feature.max};
+    }
+    return features;
 }
 
 /// Why this node must not open such metadata (metadata-log 5.5.8, 7.2), nothing when it may.
@@ -157,7 +158,7 @@ Result<> LocalController::register_broker() {
     wanted.log_dirs = options_.directory_ids;
     std::ranges::sort(wanted.log_dirs);
     wanted.rack = options_.rack;
-    wanted.features = supported_features();
+    wanted.features = registered_features();
     wanted.fenced = false;
 
     std::vector<protocol::MetadataRecord> records;
@@ -369,6 +370,13 @@ std::vector<Outcome> LocalController::alter_configs(const std::vector<AlterConfi
     const auto image = image_.get();
     const auto file = file_.get();
     return carry_out(plan_alter_configs(context(*image, *file), changes), validate_only);
+}
+
+std::vector<Outcome> LocalController::update_features(const std::vector<FeatureUpdate>& updates, bool validate_only) {
+    MutexLock lock(mutex_);
+    const auto image = image_.get();
+    const auto file = file_.get();
+    return carry_out(plan_update_features(context(*image, *file), updates), validate_only);
 }
 
 Result<ProducerId> LocalController::next_producer_id() {

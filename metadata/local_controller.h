@@ -81,6 +81,7 @@ public:
     std::vector<DeletedTopic> delete_topics(const std::vector<TopicToDelete>&) override;
     std::vector<Outcome> create_partitions(const std::vector<NewPartitions>&, bool validate_only) override;
     std::vector<Outcome> alter_configs(const std::vector<AlterConfigs>&, bool validate_only) override;
+    std::vector<Outcome> update_features(const std::vector<FeatureUpdate>&, bool validate_only) override;
     Result<ProducerId> next_producer_id() override;
 
 private:

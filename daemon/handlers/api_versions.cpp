@@ -3,9 +3,9 @@
 #include "protocol/messages/api_versions_response.h"
 
 #include "daemon/handlers/common.h"
-#include "daemon/handlers/features.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/served_api.h"
+#include "metadata/features.h"
 
 namespace tidemark::daemon::handlers {
 
@@ -29,7 +29,7 @@ ErrorCode check(const Broker& broker, const protocol::ApiVersionsRequest& reques
 }
 
 void add_features(protocol::ApiVersionsResponse& response, const metadata::Image& image, std::int16_t version) {
-    for (const auto& feature : supported_features()) {
+    for (const auto& feature : metadata::supported_features()) {
         // Clients of version 3 take a minimum of 0 for a broken answer (KAFKA-17011).
         if (version >= 4 || feature.min != 0) response.supported_features.push_back({.name = std::string{feature.name}, .min_version = feature.min, .max_version = feature.max});
     }

@@ -18,7 +18,7 @@ TM_API(DescribeTopicPartitions); TM_API(DescribeUserScramCredentials); TM_API(El
 TM_API(Fetch); TM_API(FindCoordinator); TM_API(IncrementalAlterConfigs); TM_API(InitProducerId);
 TM_API(ListConfigResources); TM_API(ListOffsets); TM_API(ListPartitionReassignments); TM_API(Metadata);
 TM_API(OffsetForLeaderEpoch); TM_API(Produce); TM_API(SaslAuthenticate);
-TM_API(SaslHandshake);
+TM_API(SaslHandshake); TM_API(UpdateFeatures);
 #undef TM_API
 }  // namespace tidemark::protocol
 
@@ -66,5 +66,6 @@ protocol::AlterReplicaLogDirsResponse alter_replica_log_dirs(Broker&, Call&, pro
 protocol::DescribeLogDirsResponse describe_log_dirs(Broker&, Call&, protocol::DescribeLogDirsRequest&);
 protocol::CreatePartitionsResponse create_partitions(Broker&, Call&, protocol::CreatePartitionsRequest&);
 protocol::IncrementalAlterConfigsResponse incremental_alter_configs(Broker&, Call&, protocol::IncrementalAlterConfigsRequest&);
+protocol::UpdateFeaturesResponse update_features(Broker&, Call&, protocol::UpdateFeaturesRequest&);
 
 }  // namespace tidemark::daemon::handlers

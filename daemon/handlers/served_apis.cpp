@@ -62,6 +62,8 @@
 #include "protocol/messages/sasl_authenticate_response.h"
 #include "protocol/messages/sasl_handshake_request.h"
 #include "protocol/messages/sasl_handshake_response.h"
+#include "protocol/messages/update_features_request.h"
+#include "protocol/messages/update_features_response.h"
 
 namespace tidemark::daemon {
 
@@ -103,6 +105,7 @@ std::vector<ServedApi> make_table() {
         here<&describe_producers>(),
         here<&list_config_resources>(),
         here<&describe_topic_partitions>(),
+        on_disk<&update_features>(),
     };
     std::ranges::sort(table, {}, [](const ServedApi& served) { return served.api->key; });
     return table;

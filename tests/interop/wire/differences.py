@@ -13,7 +13,6 @@ KNOWN = [
     ("/delete_topics/name and its id*", "both entries are named"),
     ("/describe_configs/broker, some/0/Configs/[16]/*", "Kafka's file gave it its node.id"),
     ("/elections/unknown type/*", "the error is at the top only"),
-    ("/features/*", "UpdateFeatures is not served"),
     ("/idempotence/producers/Topics/2/Partitions/0/ActiveProducers/?/ProducerEpoch", "ours stand in the order of their ids, Kafka's in a hash table's"),
     ("/fetch_sessions/after its deletion*", "a deleted topic's id is unknown to us; Kafka remembers its name in the session"),
     ("/fetch_sizes/*limit* -*", "negative limits count as 0; Kafka fails"),

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "metadata/features.h"
 #include "metadata/replay.h"
 
 namespace tidemark::metadata {
@@ -38,6 +39,70 @@ protected:
 };
 
 std::string text_of(const Outcome& outcome) { return std::to_string(static_cast<int>(outcome.code)) + " " + outcome.message.value_or("null"); }
+
+// --- features --------------------------------------------------------------------------------------------------------
+
+TEST_F(Changes, UpdateFeaturesRefusals) {
+    using Type = FeatureUpdateType;
+    const struct {
+        FeatureUpdate update;
+        std::string text;
+    } cases[] = {
+        {{"nonsense", 1}, "nonsense. Local controller 1 does not support this feature."},
+        {{"group.version", 9}, "group.version. Local controller 1 only supports versions 0-1"},
+        {{"share.version", 1}, "share.version. Local controller 1 only supports versions 0-0"},
+        {{"group.version", -1}, "group.version. A feature version cannot be less than 0."},
+        {{"group.version", 1, Type::unknown}, "group.version. The controller does not support the given upgrade type."},
+        {{"group.version", 1, Type{9}}, "group.version. The controller does not support the given upgrade type."},
+        {{"group.version", 1, Type::safe_downgrade}, "group.version. Can't downgrade to a newer version."},
+        {{"metadata.version", 20}, "metadata.version. Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."},
+        {{"metadata.version", 32, Type::safe_downgrade}, "metadata.version. Refusing to perform the requested downgrade because it might delete metadata information."},
+        {{"metadata.version", 32, Type::unsafe_downgrade}, "metadata.version. Unsafe metadata downgrade is not supported in this version."},
+        {{"kraft.version", 1}, "kraft.version. The quorum of this node alone has static voters."},
+    };
+    for (const auto& c : cases) {
+        // One that is refused takes the others with it.
+        const auto plan = plan_update_features(context(), {{"transaction.version", 2}, c.update});
+        EXPECT_THAT(plan.records, IsEmpty());
+        EXPECT_TRUE(plan.answers.at(0).ok());
+        EXPECT_EQ(text_of(plan.answers.at(1)), "95 Invalid update version " + std::to_string(c.update.level) + " for feature " + c.text);
+    }
+}
+
+TEST_F(Changes, UpdateFeaturesWritesWhatDiffers) {
+    apply(plan_update_features(context(), {{"transaction.version", 2}, {"group.version", 1}, {"eligible.leader.replicas.version", 1}}).records);
+    EXPECT_EQ(image_->feature("transaction.version"), 2);
+    EXPECT_EQ(image_->feature("group.version"), 1);
+    EXPECT_THAT(plan_update_features(context(), {{"group.version", 1}}).records, IsEmpty());
+    apply(plan_update_features(context(), {{"group.version", 0, FeatureUpdateType::unsafe_downgrade}}).records);
+    EXPECT_EQ(image_->feature("group.version"), 0);
+}
+
+TEST_F(Changes, EligibleLeaderReplicasNeedTheirMetadataVersionAndMakeMinIsrTheClusters) {
+    using Feature = protocol::FeatureLevelRecord;
+    const auto broker = static_cast<std::int8_t>(ResourceType::broker);
+    apply({Feature{.name = "metadata.version", .feature_level = 22}, Feature{.name = "eligible.leader.replicas.version", .feature_level = 0},
+           protocol::ConfigRecord{.resource_type = broker, .resource_name = "1", .name = "min.insync.replicas", .value = "2"}});
+    const FeatureUpdate elr{"eligible.leader.replicas.version", 1};
+    EXPECT_FALSE(plan_update_features(context(), {elr}).answers.at(0).ok());
+    apply(plan_update_features(context(), {elr, {"metadata.version", 25}}).records);
+    EXPECT_EQ(image_->feature("eligible.leader.replicas.version"), 1);
+    EXPECT_EQ(image_->overrides(ResourceType::broker, "").at("min.insync.replicas"), "2");
+    EXPECT_FALSE(image_->overrides(ResourceType::broker, "1").contains("min.insync.replicas"));
+}
+
+// A downgrade is possible exactly where Kafka's own table of versions says that nothing was added in between.
+TEST(Features, LosesMetadata) {
+    EXPECT_TRUE(loses_metadata(33, 32));
+    EXPECT_TRUE(loses_metadata(33, 7));
+    EXPECT_FALSE(loses_metadata(31, 30));
+    EXPECT_TRUE(loses_metadata(31, 29));
+    EXPECT_FALSE(loses_metadata(29, 23));
+    EXPECT_TRUE(loses_metadata(23, 22));
+    EXPECT_FALSE(loses_metadata(22, 17));
+    EXPECT_FALSE(loses_metadata(7, 7));
+    EXPECT_FALSE(loses_metadata(25, 33));
+}
 
 // --- topics ----------------------------------------------------------------------------------------------------------
 
