@@ -41,10 +41,10 @@ void ImageApplier::resume(const Image& image) {
     }
 }
 
-void ImageApplier::image_changed(const Image& before, const Image& after) {
-    remove_gone(before, after);
-    update_configs(before, after);
-    create_missing(before, after);
+void ImageApplier::image_changed(const metadata::ImagePtr& before, const metadata::ImagePtr& after) {
+    remove_gone(*before, *after);
+    update_configs(*before, *after);
+    create_missing(*before, *after);
 }
 
 /// A topic that was deleted and made anew in one step has another id, so its old logs go first.

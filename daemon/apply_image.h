@@ -30,7 +30,7 @@ public:
     /// After load(): creates the logs of partitions that have none and starts each partition's leader epoch.
     void resume(const metadata::Image&);
 
-    void image_changed(const metadata::Image& before, const metadata::Image& after) override;
+    void image_changed(const metadata::ImagePtr& before, const metadata::ImagePtr& after) override;
 
     /// The configuration file was read again: every log gets its settings anew. Never beside image_changed().
     void set_file_config(metadata::ConfigMap, const metadata::Image&);

@@ -78,12 +78,12 @@ struct QuorumInfo {
 };
 
 /// Told after a change is durable and before Controller::image() shows it, in offset order, one at a time: a partition that
-/// a handler sees has its log. Must not change metadata itself.
+/// a handler sees has its log. Must not change metadata itself. Whoever works on elsewhere keeps the image.
 /// The daemon's implementation creates and removes logs and hands out new settings.
 class ImageListener {
 public:
     virtual ~ImageListener() = default;
-    virtual void image_changed(const Image& before, const Image& after) = 0;
+    virtual void image_changed(const ImagePtr& before, const ImagePtr& after) = 0;
 };
 
 /// All calls block until the change is durable and applied: run them where waiting for the disk is allowed.

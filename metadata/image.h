@@ -117,5 +117,6 @@ public:
     /// Everything but the offset is equal.
     bool same_content(const Image&) const;
 };
+using ImagePtr = std::shared_ptr<const Image>;   ///< never null
 
 }  // namespace tidemark::metadata

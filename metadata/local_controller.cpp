@@ -309,7 +309,7 @@ void LocalController::publish(std::shared_ptr<const Image> after) {
     end_offset_ = log_->end_offset().value;
     // Listeners first: whoever sees a partition in the image finds its log.
     const auto before = image_.get();
-    for (ImageListener* listener : listeners_) listener->image_changed(*before, *after);
+    for (ImageListener* listener : listeners_) listener->image_changed(before, after);
     image_.put(std::move(after));
 }
 

@@ -20,13 +20,13 @@ void Changes::attach(Rooms rooms) {
     rooms_ = rooms;
 }
 
-void Changes::image_changed(const metadata::Image& before, const metadata::Image& after) {
+void Changes::image_changed(const metadata::ImagePtr& before, const metadata::ImagePtr& after) {
     MutexLock lock(mutex_);
-    const auto were_compacted = before.configs == after.configs ? std::vector<TopicPartition>{} : compacted();
+    const auto were_compacted = before->configs == after->configs ? std::vector<TopicPartition>{} : compacted();
     applier_.image_changed(before, after);
     forget_removed();
     stop_cleaning_of_no_longer_compacted(were_compacted);
-    if (!same_broker_overrides(before, after, node_id_)) reconfigure(after);
+    if (!same_broker_overrides(*before, *after, node_id_)) reconfigure(*after);
 }
 
 /// The applier's call, in the middle of image_changed().

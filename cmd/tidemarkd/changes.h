@@ -30,7 +30,7 @@ public:
     void attach(Rooms) EXCLUDES(mutex_);
     void detach() EXCLUDES(mutex_) { attach({}); }
 
-    void image_changed(const metadata::Image& before, const metadata::Image& after) override EXCLUDES(mutex_);
+    void image_changed(const metadata::ImagePtr& before, const metadata::ImagePtr& after) override EXCLUDES(mutex_);
     /// The file was read again: its settings go below what `image` holds.
     void set_file(metadata::ConfigMap file, const metadata::Image& image) EXCLUDES(mutex_);
 

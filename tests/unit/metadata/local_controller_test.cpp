@@ -30,11 +30,11 @@ LocalControllerOptions options_for(std::vector<Uuid> directories = {directory}) 
 
 class Recorder final : public ImageListener {
 public:
-    void image_changed(const Image& before, const Image& after) override {
-        EXPECT_LT(before.offset, after.offset);
-        EXPECT_EQ(last_.value_or(before.offset), before.offset) << "a change was not told";
-        last_ = after.offset;
-        topics.push_back(after.topics.size());
+    void image_changed(const ImagePtr& before, const ImagePtr& after) override {
+        EXPECT_LT(before->offset, after->offset);
+        EXPECT_EQ(last_.value_or(before->offset), before->offset) << "a change was not told";
+        last_ = after->offset;
+        topics.push_back(after->topics.size());
     }
     std::vector<std::size_t> topics;
 private:
