@@ -46,11 +46,13 @@ Result<std::optional<record::ControlType>> control_type_of(const BatchView& batc
 /// What the filter asks per record, and what it learns by that of the batch at hand.
 class Judge final : public record::RecordJudge {
 public:
-    Judge(const OffsetMap& map, const PassRules& rules, PassStats& stats) : map_(map), rules_(rules), stats_(stats) {}
+    Judge(const OffsetMap& map, const LiveRecords& live, const PassRules& rules, PassStats& stats) : map_(map), live_(live), rules_(rules), stats_(stats) {}
 
-    void start(const BatchVerdict& verdict, bool legacy_tombstones_stay) {
+    /// `known`: what the first walk found out about the batch, if it did.
+    void start(const BatchVerdict& verdict, bool legacy_tombstones_stay, const LiveRecords::Batch* known) {
         verdict_ = verdict;
         legacy_tombstones_stay_ = legacy_tombstones_stay;
+        known_ = known;
         tombstone_kept_ = false;
     }
     bool tombstone_kept() const { return tombstone_kept_; }
@@ -58,7 +60,7 @@ public:
     bool keeps(const BatchView& batch, const record::RecordView& record) override {
         const RecordFacts facts{record.offset, record.timestamp, record.key.has_value(), !record.value.has_value()};
         const bool asks_map = facts.has_key && !verdict_.drop_records && !batch.is_control() && !rules_.horizons_only_below && record.offset <= map_.latest_offset();
-        const auto latest = asks_map ? map_.get(map_.hash(*record.key)) : std::nullopt;
+        const auto latest = asks_map ? latest_of(record) : std::nullopt;
         const auto verdict = judge_record(facts, batch, verdict_, latest, map_.latest_offset(), legacy_tombstones_stay_, rules_);
         if (verdict == RecordVerdict::keep) {
             tombstone_kept_ |= facts.is_tombstone;
@@ -69,6 +71,11 @@ public:
     }
 
 private:
+    std::optional<Offset> latest_of(const record::RecordView& record) const {
+        if (known_) return live_.is_superseded(*known_, record.offset) ? record.offset + 1 : record.offset;
+        return map_.get(map_.hash(*record.key));
+    }
+
     void count_dropped(const RecordFacts& facts, RecordVerdict verdict, std::optional<Offset> latest) {
         if (verdict_.drop_records) return;
         if (verdict == RecordVerdict::drop_keyless) ++stats_.invalid_messages_read;
@@ -78,8 +85,10 @@ private:
     }
 
     const OffsetMap& map_;
+    const LiveRecords& live_;
     const PassRules& rules_;
     PassStats& stats_;
+    const LiveRecords::Batch* known_ = nullptr;
     BatchVerdict verdict_;
     bool legacy_tombstones_stay_ = false;
     bool tombstone_kept_ = false;
@@ -97,6 +106,7 @@ public:
         rules_.now = clock_.now();
         rules_.delete_retention_ms = config_->delete_retention_ms;
         rules_.horizons_expire = request_.horizons_expire;
+        work_.live.clear(request_.first_dirty);
         if (request_.horizons_only) {
             rules_.horizons_only_below = request_.first_dirty;
             stats_.end_offset = request_.first_dirty;
@@ -117,7 +127,7 @@ private:
     Result<> build_map() {
         const auto dirty = segments_between(*log_.segments(), request_.first_dirty, request_.cleanable_end);
         // A key for each offset at most: a short range needs no large table.
-        work_.map.prepare(std::max<std::int64_t>(1, request_.cleanable_end - request_.first_dirty));
+        work_.map.prepare(request_.first_dirty, request_.cleanable_end);
         TransactionTracker transactions;
         transactions.add(log_.aborted_between(request_.first_dirty, request_.cleanable_end));
         for (std::size_t i = 0; i < dirty.size() && !stats_.map_was_full; ++i) {
@@ -180,10 +190,14 @@ private:
     Result<> map_records(const BatchView& batch) {
         std::array<Ahead, 32> ahead;
         std::size_t held = 0;
+        const auto number = work_.live.begin(batch);
         TM_TRYV(work_.reader.open(batch));
         for (;;) {
             TM_TRY(const auto record, work_.reader.next());
             if (!record) break;
+            // Where the next pass begins must not lie beyond what this one has seen.
+            if (record->offset >= request_.cleanable_end) return outside(batch, record->offset);
+            work_.live.add(record->offset, record->key.has_value(), !record->value);
             auto& next = ahead[held++];
             next.counts = record->key && record->offset >= request_.first_dirty;
             if (next.counts) {
@@ -191,22 +205,24 @@ private:
                 work_.map.prefetch(next.hash);
             }
             if (held < ahead.size()) continue;
-            if (!put_all(ahead)) return {};
+            if (!put_all(ahead, number)) return {};
             held = 0;
         }
-        put_all(std::span(ahead).first(held));
+        put_all(std::span(ahead).first(held), number);
         return {};
     }
 
-    bool put_all(std::span<const Ahead> keys) {
+    bool put_all(std::span<const Ahead> keys, std::uint32_t number) {
         for (const auto& key : keys) {
             if (key.counts) {
                 // Full stops at the next key, even at one that the map holds.
                 if (work_.map.full()) {
                     stats_.map_was_full = true;
+                    work_.live.abandon();
                     return false;
                 }
-                work_.map.put(key.hash, key.offset);
+                const auto before = work_.map.put(key.hash, key.offset, number);
+                if (before) work_.live.supersede(before->note, before->offset);
             }
             ++stats_.map_messages_read;
         }
@@ -349,8 +365,13 @@ private:
             return output.add_unchanged(batch, batch.delete_horizon());
         }
         if (discardable && !batch.is_control()) ++stats_.aborted_batches;
+        const auto* const known = verdict.drop_records || batch.is_control() ? nullptr : work_.live.find(batch);
+        if (known) {
+            TM_TRY(const bool done, copy_whole(batch, *known, verdict, output));
+            if (done) return {};
+        }
         if (verdict.retention != record::Retention::remove) TM_TRYV(check_crc(batch));
-        judge_.start(verdict, legacy_tombstones_stay);
+        judge_.start(verdict, legacy_tombstones_stay, known);
         built_.clear();
         TM_TRY(const auto outcome, work_.filter.filter(batch,
                                                        {.retention = verdict.retention, .marker_of_empty_transaction = verdict.marker_of_empty_transaction,
@@ -369,6 +390,35 @@ private:
         }
         TM_TRY(const auto built, BatchView::parse(built_));
         return output.add_built(built, has_removable ? built.delete_horizon() : std::nullopt);
+    }
+
+    /// A batch of which all records stay, or none, is not read again; true when it was one.
+    Result<bool> copy_whole(const BatchView& batch, const LiveRecords::Batch& known, const BatchVerdict& verdict, Output& output) {
+        const auto keyed = known.records - known.keyless;
+        const bool none_stays = known.superseded == keyed;
+        const auto horizon = batch.delete_horizon();
+        const bool tombstones_stay = known.tombstones == 0 || (horizon && !rules_.has_passed(horizon));
+        const bool all_stay = known.superseded == 0 && known.keyless == 0 && tombstones_stay && !rules_.expired_before;
+        if (!none_stays && !all_stay) return false;
+        stats_.messages_read += known.records;
+        if (none_stays) {
+            stats_.superseded += keyed;
+            stats_.invalid_messages_read += known.keyless;
+            if (verdict.retention == record::Retention::keep_when_empty) TM_TRYV(add_empty(batch, output));
+            return true;
+        }
+        TM_TRYV(check_crc(batch));
+        stats_.messages_written += known.records;
+        TM_TRYV(output.add_unchanged(batch, known.tombstones > 0 ? horizon : std::nullopt));
+        return true;
+    }
+
+    Result<> add_empty(const BatchView& batch, Output& output) {
+        TM_TRYV(check_crc(batch));
+        built_.clear();
+        record::write_empty_batch(batch, built_);
+        TM_TRY(const auto built, BatchView::parse(built_));
+        return output.add_built(built, std::nullopt);
     }
 
     /// Shows the batch to the transaction tracker; true: it is to be discarded.
@@ -407,6 +457,10 @@ private:
         return Error{Errc::corrupt, "batch at offset " + std::to_string(batch.base_offset().value) + ": CRC mismatch"};
     }
 
+    static Error outside(const BatchView& batch, Offset offset) {
+        return {Errc::corrupt, "batch of offsets " + std::to_string(batch.base_offset().value) + " to " + std::to_string(batch.last_offset().value) + " holds a record at " + std::to_string(offset.value)};
+    }
+
     /// Offsets are not under the CRC, and what is decided by them cannot be undone.
     static Result<> check_range(const BatchView& batch, const Segment& segment, Offset end) {
         if (batch.base_offset() >= segment.base_offset() && batch.last_offset() >= batch.base_offset() && batch.last_offset() < end) return {};
@@ -429,7 +483,7 @@ private:
 
     PassRules rules_;
     PassStats stats_;
-    Judge judge_{work_.map, rules_, stats_};
+    Judge judge_{work_.map, work_.live, rules_, stats_};
     TransactionTracker transactions_;                    // of the rewriting walk, over all groups
     std::unordered_map<ProducerId, storage::LastProducerRecord> last_records_;
     Timestamp legacy_horizon_{};

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "cleaner/filter.h"
+#include "cleaner/live_records.h"
 #include "cleaner/offset_map.h"
 #include "cleaner/options.h"
 #include "cleaner/throttle.h"
@@ -51,9 +52,10 @@ struct PassStats {
     record::Codec codec = record::Codec::none;   ///< of most of the bytes
 };
 
-/// What one thread keeps from pass to pass: the map and the buffers.
+/// What one thread keeps from pass to pass: the map, what it knows of batches, the buffers.
 struct Workspace {
     OffsetMap map;
+    LiveRecords live = LiveRecords{};
     std::vector<std::byte> read_buffer = {};
     std::vector<std::byte> write_buffer = {};
     record::RecordReader reader = record::RecordReader{};

@@ -45,12 +45,12 @@ void write_entry(std::byte* entry, const KeyHash& hash) noexcept {
     std::memcpy(entry, &hash.low, sizeof hash.low);
 }
 
-void write_offset(std::byte* entry, Offset offset) noexcept { std::memcpy(entry + 15, &offset.value, sizeof offset.value); }
+void write_value(std::byte* entry, std::uint64_t value) noexcept { std::memcpy(entry + 15, &value, sizeof value); }
 
-Offset read_offset(const std::byte* entry) noexcept {
-    Offset offset;
-    std::memcpy(&offset.value, entry + 15, sizeof offset.value);
-    return offset;
+std::uint64_t read_value(const std::byte* entry) noexcept {
+    std::uint64_t value;
+    std::memcpy(&value, entry + 15, sizeof value);
+    return value;
 }
 
 std::int64_t slots_in(const OffsetMapOptions& options) {
@@ -64,8 +64,8 @@ OffsetMap::OffsetMap(OffsetMapOptions options, HashKey key)
     TM_ASSERT(limit_ > 0);
 }
 
-void OffsetMap::prepare(std::int64_t keys_max) {
-    const auto keys = static_cast<std::size_t>(std::clamp<std::int64_t>(keys_max, 1, limit_));
+void OffsetMap::prepare(Offset base, Offset end) {
+    const auto keys = static_cast<std::size_t>(std::clamp<std::int64_t>(end - base, 1, limit_));
     // At most as many slots as the budget has; never more than 15 of 16 in use, so that every probe ends.
     const auto wanted = std::max(keys + keys / 9, keys * 16 / 15) / group_slots + 1;
     if (wanted > groups_ || wanted < groups_ / 4) {
@@ -77,6 +77,8 @@ void OffsetMap::prepare(std::int64_t keys_max) {
     room_ = static_cast<std::int64_t>(keys);
     size_ = 0;
     latest_ = Offset{-1};
+    base_ = base;
+    has_notes_ = end - base <= std::int64_t{1} << 40;
 }
 
 void OffsetMap::release() {
@@ -92,6 +94,16 @@ std::size_t OffsetMap::group_of(const KeyHash& hash) const noexcept {
     return static_cast<std::size_t>((hash.low >> 32) * groups_ >> 32);   // groups_ is far below 2^32
 }
 
+std::uint64_t OffsetMap::packed(Offset offset, std::uint32_t note) const noexcept {
+    const auto relative = static_cast<std::uint64_t>(offset - base_);
+    return has_notes_ ? relative << 24 | note : relative;
+}
+
+OffsetMap::Replaced OffsetMap::unpacked(std::uint64_t value) const noexcept {
+    if (!has_notes_) return {base_ + static_cast<std::int64_t>(value), 0};
+    return {base_ + static_cast<std::int64_t>(value >> 24), static_cast<std::uint32_t>(value & note_max)};
+}
+
 void OffsetMap::prefetch(const KeyHash& hash) const noexcept {
     const auto group = group_of(hash);
     __builtin_prefetch(tags_.get() + group * group_slots);
@@ -102,7 +114,7 @@ void OffsetMap::prefetch(const KeyHash& hash) const noexcept {
     __builtin_prefetch(entries + 256);
 }
 
-void OffsetMap::put(const KeyHash& hash, Offset offset) noexcept {
+std::optional<OffsetMap::Replaced> OffsetMap::put(const KeyHash& hash, Offset offset, std::uint32_t note) noexcept {
     const auto tag = tag_of(hash);
     for (auto group = group_of(hash);;) {
         auto* const tags = tags_.get() + group * group_slots;
@@ -110,9 +122,10 @@ void OffsetMap::put(const KeyHash& hash, Offset offset) noexcept {
         for (auto found = matches(tags, tag); found != 0; found &= found - 1) {
             auto* const entry = entries + static_cast<std::size_t>(std::countr_zero(found)) * entry_bytes;
             if (entry_is(entry, hash)) {
-                write_offset(entry, offset);
+                const auto before = unpacked(read_value(entry));
+                write_value(entry, packed(offset, note));
                 latest_ = offset;
-                return;
+                return before;
             }
         }
         if (const auto empty = matches(tags, empty_tag); empty != 0) {
@@ -120,10 +133,10 @@ void OffsetMap::put(const KeyHash& hash, Offset offset) noexcept {
             const auto i = static_cast<std::size_t>(std::countr_zero(empty));
             tags[i] = tag;
             write_entry(entries + i * entry_bytes, hash);
-            write_offset(entries + i * entry_bytes, offset);
+            write_value(entries + i * entry_bytes, packed(offset, note));
             ++size_;
             latest_ = offset;
-            return;
+            return std::nullopt;
         }
         if (++group == groups_) group = 0;
     }
@@ -137,7 +150,7 @@ std::optional<Offset> OffsetMap::get(const KeyHash& hash) const noexcept {
         const auto* const entries = entries_.get() + group * group_slots * entry_bytes;
         for (auto found = matches(tags, tag); found != 0; found &= found - 1) {
             const auto* const entry = entries + static_cast<std::size_t>(std::countr_zero(found)) * entry_bytes;
-            if (entry_is(entry, hash)) return read_offset(entry);
+            if (entry_is(entry, hash)) return unpacked(read_value(entry)).offset;
         }
         if (matches(tags, empty_tag) != 0) return std::nullopt;
         if (++group == groups_) group = 0;

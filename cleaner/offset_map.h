@@ -5,7 +5,9 @@
 /// arrangement is that of Abseil's Swiss tables):
 ///
 ///     tags   | 16 bytes: 0 empty, else 0x80 | 7 bits of the hash |  …        1 byte a slot
-///     slots  | hash 8 | hash 7 | offset 8 |                      …       23 bytes a slot
+///     slots  | hash 8 | hash 7 | offset − base, 40 bits | note, 24 bits | …   23 bytes a slot
+///
+/// A note says which batch the record stands in (live_records.h); where offsets span more than 40 bits there are none.
 ///
 /// Source: cleaner 4. Kafka's own map differs inside only; which keys fit is the same when `slots` and `load` are.
 #pragma once
@@ -38,15 +40,22 @@ public:
     double utilization() const { return static_cast<double>(size_) / static_cast<double>(slots_); }
     bool full() const { return size_ >= limit_; }
 
-    /// Empties it and makes room for `keys_max` keys, or for limit() if that is less.
-    void prepare(std::int64_t keys_max);
+    /// Empties it and makes room for a key at each offset of [base, end), or for limit() keys if that is less. Only such
+    /// offsets will be put.
+    void prepare(Offset base, Offset end);
     void release();
 
     KeyHash hash(Bytes key) const noexcept { return hash_key(key_, key); }
     /// Asks for the cache lines that put() or get() of the same hash will want.
     void prefetch(const KeyHash&) const noexcept;
-    /// The last put of a key wins. Precondition: !full(), and prepare() made room for as many keys.
-    void put(const KeyHash&, Offset) noexcept;
+    /// What put() replaced: an earlier record of the key.
+    struct Replaced {
+        Offset offset{};
+        std::uint32_t note = 0;                // as it was given; 0 where there are no notes
+    };
+    static constexpr std::uint32_t note_max = (1u << 24) - 1;
+    /// The last put of a key wins. Precondition: !full(), and an offset that prepare() was told of.
+    std::optional<Replaced> put(const KeyHash&, Offset, std::uint32_t note = 0) noexcept;
     std::optional<Offset> get(const KeyHash&) const noexcept;
 
     /// The last offset that the map speaks for, records without a key and gaps included; -1 after prepare().
@@ -54,14 +63,17 @@ public:
     void set_latest_offset(Offset offset) { latest_ = offset; }
 
 private:
-    struct Slot;
     std::size_t group_of(const KeyHash&) const noexcept;
+    std::uint64_t packed(Offset, std::uint32_t note) const noexcept;
+    Replaced unpacked(std::uint64_t) const noexcept;
 
     const HashKey key_;
     const std::int64_t slots_;
     const std::int64_t limit_;
     std::int64_t size_ = 0;
     Offset latest_{-1};
+    Offset base_{0};
+    bool has_notes_ = true;
     std::int64_t room_ = 0;                    // keys that prepare() promised
     std::size_t groups_ = 0;                   // allocated
     std::unique_ptr<std::byte[]> tags_;

@@ -49,7 +49,7 @@ TEST(OffsetMap, TakesAsManyKeysAsKafkas) {
 
 TEST(OffsetMap, TheLastPutWinsAndUnknownKeysAreUnknown) {
     OffsetMap map({.buffer_bytes = 24 * 1000}, reference_key);
-    map.prepare(1000);
+    map.prepare(Offset{0}, Offset{1000});
     EXPECT_EQ(map.latest_offset(), Offset{-1});
     map.put(map.hash(as_bytes("a")), Offset{7});
     map.put(map.hash(as_bytes("b")), Offset{8});
@@ -59,7 +59,7 @@ TEST(OffsetMap, TheLastPutWinsAndUnknownKeysAreUnknown) {
     EXPECT_EQ(map.get(map.hash(as_bytes("c"))), std::nullopt);
     EXPECT_EQ(map.size(), 2);
     EXPECT_EQ(map.latest_offset(), Offset{3});
-    map.prepare(1000);
+    map.prepare(Offset{0}, Offset{1000});
     EXPECT_EQ(map.get(map.hash(as_bytes("a"))), std::nullopt);
     EXPECT_EQ(map.size(), 0);
     EXPECT_EQ(map.latest_offset(), Offset{-1});
@@ -70,7 +70,7 @@ TEST(OffsetMap, AgreesWithAnOrdinaryMapUpToItsLimit) {
     for (const std::int64_t slots : {2, 16, 17, 100, 5'000, 60'000}) {
         OffsetMap map({.buffer_bytes = 24 * slots}, reference_key);
         std::unordered_map<std::string, std::int64_t> expected;
-        map.prepare(map.limit());
+        map.prepare(Offset{0}, Offset{1 << 30});
         for (std::int64_t offset = 0; !map.full(); ++offset) {
             const auto key = std::to_string(random() % static_cast<std::uint64_t>(2 * slots));
             map.put(map.hash(as_bytes(key)), Offset{offset});
@@ -90,14 +90,33 @@ TEST(OffsetMap, AgreesWithAnOrdinaryMapUpToItsLimit) {
     }
 }
 
+TEST(OffsetMap, TellsWhatAPutReplaced) {
+    const Offset base{1000};
+    for (const auto end : {base + (std::int64_t{1} << 40), base + (std::int64_t{1} << 40) + 1, Offset{std::int64_t{1} << 62}}) {
+        OffsetMap map({.buffer_bytes = 24 * 1000}, reference_key);
+        map.prepare(base, end);
+        const auto key = map.hash(as_bytes("a"));
+        EXPECT_FALSE(map.put(key, base, 7));
+        auto before = map.put(key, end - 1, OffsetMap::note_max);
+        ASSERT_TRUE(before);
+        EXPECT_EQ(before->offset, base);
+        const bool notes = end - base <= std::int64_t{1} << 40;
+        EXPECT_EQ(before->note, notes ? 7u : 0u);
+        EXPECT_EQ(map.get(key), end - 1);
+        before = map.put(key, base + 1);
+        EXPECT_EQ(before->offset, end - 1);
+        EXPECT_EQ(before->note, notes ? OffsetMap::note_max : 0u);
+    }
+}
+
 TEST(OffsetMap, FewKeysNeedLittleMemoryAndReleaseGivesItBack) {
     OffsetMap map({}, reference_key);
-    map.prepare(10);
+    map.prepare(Offset{0}, Offset{10});
     for (int i = 0; i < 10; ++i) map.put(map.hash(as_bytes(std::to_string(i))), Offset{i});
     EXPECT_EQ(map.get(map.hash(as_bytes("9"))), Offset{9});
     map.release();
     EXPECT_EQ(map.get(map.hash(as_bytes("9"))), std::nullopt);
-    map.prepare(20);
+    map.prepare(Offset{0}, Offset{20});
     map.put(map.hash(as_bytes("x")), Offset{1});
     EXPECT_EQ(map.get(map.hash(as_bytes("x"))), Offset{1});
 }
