@@ -34,16 +34,16 @@ struct ClassicProtocol {
 
 struct ClassicMember {
     std::string id;
-    std::optional<std::string> instance_id;
-    Client client;
+    std::optional<std::string> instance_id = {};
+    Client client = {};
     std::int32_t rebalance_timeout_ms = 0, session_timeout_ms = 0;
-    std::vector<ClassicProtocol> protocols;             ///< in its order of preference
-    std::vector<std::byte> assignment;
+    std::vector<ClassicProtocol> protocols = {};             ///< in its order of preference
+    std::vector<std::byte> assignment = {};
     bool is_new = true;                                 ///< its first join phase is not over
     std::uint64_t order = 0;                            ///< older members have smaller ones
 
-    Reply<protocol::JoinGroupResponse> parked_join;     ///< set while it waits
-    Reply<protocol::SyncGroupResponse> parked_sync;
+    Reply<protocol::JoinGroupResponse> parked_join = {};     ///< set while it waits
+    Reply<protocol::SyncGroupResponse> parked_sync = {};
 
     const std::vector<std::byte>* metadata_of(std::string_view protocol) const;
     bool supports(std::string_view protocol) const { return metadata_of(protocol) != nullptr; }
@@ -99,8 +99,8 @@ public:
     // --- states --------------------------------------------------------------------------------------------------------
 
     void become(ClassicState next, Timestamp now);
-    /// The snapshot of now; `assignments` replace those that the members have.
-    Record metadata_record(const std::map<std::string, std::vector<std::byte>>* assignments = nullptr) const;
+    /// The snapshot of now.
+    Record metadata_record() const;
     /// From a snapshot; nobody is parked.
     static std::unique_ptr<ClassicGroup> from_record(std::string id, const protocol::GroupMetadataValue&);
 
@@ -118,7 +118,6 @@ public:
 
 private:
     std::uint64_t next_order_ = 0;
-    mutable std::optional<std::optional<std::set<std::string, std::less<>>>> topics_;   // of the current generation
 };
 
 }  // namespace tidemark::coordinator
