@@ -214,6 +214,9 @@ private:
 
     bool put_all(std::span<const Ahead> keys, std::uint32_t number) {
         for (const auto& key : keys) {
+            if (key.counts) work_.map.prefetch_slot(key.hash);
+        }
+        for (const auto& key : keys) {
             if (key.counts) {
                 // Full stops at the next key, even at one that the map holds.
                 if (work_.map.full()) {

@@ -1,9 +1,13 @@
 #include "cleaner/offset_map.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -69,8 +73,9 @@ void OffsetMap::prepare(Offset base, Offset end) {
     // At most as many slots as the budget has; never more than 15 of 16 in use, so that every probe ends.
     const auto wanted = std::max(keys + keys / 9, keys * 16 / 15) / group_slots + 1;
     if (wanted > groups_ || wanted < groups_ / 4) {
-        tags_ = std::make_unique_for_overwrite<std::byte[]>(wanted * group_slots);
-        entries_ = std::make_unique_for_overwrite<std::byte[]>(wanted * group_slots * entry_bytes);
+        release();
+        tags_ = allocate(wanted * group_slots);
+        entries_ = allocate(wanted * group_slots * entry_bytes);
         groups_ = wanted;
     }
     std::memset(tags_.get(), 0, groups_ * group_slots);
@@ -79,6 +84,20 @@ void OffsetMap::prepare(Offset base, Offset end) {
     latest_ = Offset{-1};
     base_ = base;
     has_notes_ = end - base <= std::int64_t{1} << 40;
+}
+
+void OffsetMap::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
+
+OffsetMap::Memory OffsetMap::allocate(std::size_t bytes) {
+    // Every key is somewhere else: with small pages the processor looks up the page each time, too.
+    constexpr std::size_t huge_page_bytes = 2 << 20;
+    const bool is_large = bytes >= 2 * huge_page_bytes;
+    const auto alignment = is_large ? huge_page_bytes : std::size_t{64};
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    Memory memory(static_cast<std::byte*>(std::aligned_alloc(alignment, bytes)));
+    if (!memory) throw std::bad_alloc();
+    if (is_large) (void)::madvise(memory.get(), bytes, MADV_HUGEPAGE);   // a wish; without it the same, slower
+    return memory;
 }
 
 void OffsetMap::release() {
@@ -104,14 +123,17 @@ OffsetMap::Replaced OffsetMap::unpacked(std::uint64_t value) const noexcept {
     return {base_ + static_cast<std::int64_t>(value >> 24), static_cast<std::uint32_t>(value & note_max)};
 }
 
-void OffsetMap::prefetch(const KeyHash& hash) const noexcept {
+void OffsetMap::prefetch(const KeyHash& hash) const noexcept { __builtin_prefetch(tags_.get() + group_of(hash) * group_slots); }
+
+void OffsetMap::prefetch_slot(const KeyHash& hash) const noexcept {
     const auto group = group_of(hash);
-    __builtin_prefetch(tags_.get() + group * group_slots);
-    // The slot within the group is not known yet; half of it is within these lines.
-    const auto* entries = entries_.get() + group * group_slots * entry_bytes;
-    __builtin_prefetch(entries);
-    __builtin_prefetch(entries + 128);
-    __builtin_prefetch(entries + 256);
+    const auto* const tags = tags_.get() + group * group_slots;
+    auto found = matches(tags, tag_of(hash));
+    if (found == 0) found = matches(tags, empty_tag);
+    if (found == 0) return;
+    const auto* const entry = entries_.get() + (group * group_slots + static_cast<std::size_t>(std::countr_zero(found))) * entry_bytes;
+    __builtin_prefetch(entry);
+    __builtin_prefetch(entry + entry_bytes - 1);   // every third lies in two lines
 }
 
 std::optional<OffsetMap::Replaced> OffsetMap::put(const KeyHash& hash, Offset offset, std::uint32_t note) noexcept {

@@ -46,8 +46,10 @@ public:
     void release();
 
     KeyHash hash(Bytes key) const noexcept { return hash_key(key_, key); }
-    /// Asks for the cache lines that put() or get() of the same hash will want.
+    /// Asks for the cache line of the tags that the calls below want of this hash.
     void prefetch(const KeyHash&) const noexcept;
+    /// Looks at the tags, and asks for the slot that put() or get() will come to. Some keys ahead of them, some behind the above.
+    void prefetch_slot(const KeyHash&) const noexcept;
     /// What put() replaced: an earlier record of the key.
     struct Replaced {
         Offset offset{};
@@ -76,8 +78,14 @@ private:
     bool has_notes_ = true;
     std::int64_t room_ = 0;                    // keys that prepare() promised
     std::size_t groups_ = 0;                   // allocated
-    std::unique_ptr<std::byte[]> tags_;
-    std::unique_ptr<std::byte[]> entries_;
+    struct Free {
+        void operator()(std::byte*) const noexcept;
+    };
+    using Memory = std::unique_ptr<std::byte[], Free>;
+    static Memory allocate(std::size_t bytes);
+
+    Memory tags_;
+    Memory entries_;
 };
 
 }  // namespace tidemark::cleaner
