@@ -20,19 +20,26 @@ void run_here(Broker& broker, const std::shared_ptr<Call>& call) {
     if (auto request = call->parse<typename Signature<decltype(handle)>::Request>()) call->finish(handle(broker, *call, *request));
 }
 
+/// Finishes the call with what `answer` returns on the disk pool; the connection reads no further until then. What it
+/// throws fails the call, not the daemon.
+template <class Answer>
+void answer_on_disk(Broker& broker, const std::shared_ptr<Call>& call, Answer answer) {
+    call->hold_reading();
+    broker.disk().submit([call, answer = std::move(answer)] {
+        try {
+            call->finish(answer());
+        } catch (const std::exception& error) {
+            call->fail(error.what());
+        }
+    });
+}
+
 template <auto handle>
 void run_on_disk(Broker& broker, const std::shared_ptr<Call>& call) {
     using Request = typename Signature<decltype(handle)>::Request;
     auto parsed = call->parse<Request>();
     if (!parsed) return;
-    call->hold_reading();
-    broker.disk().submit([&broker, call, request = std::make_shared<Request>(*std::move(parsed))] {
-        try {
-            call->finish(handle(broker, *call, *request));
-        } catch (const std::exception& error) {
-            call->fail(error.what());
-        }
-    });
+    answer_on_disk(broker, call, [&broker, call, request = std::make_shared<Request>(*std::move(parsed))] { return handle(broker, *call, *request); });
 }
 
 template <auto handle>

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "daemon/handlers/common.h"
+#include "daemon/handlers/handler.h"
 #include "daemon/handlers/handlers.h"
 
 namespace tidemark::daemon::handlers {
@@ -102,8 +103,7 @@ void list_offsets(Broker& broker, const std::shared_ptr<Call>& call) {
         return std::ranges::any_of(topic.partitions, [](const auto& partition) { return reads_the_log(partition.timestamp); });
     });
     if (!reads) return call->finish(answer_all(broker, *call, *parsed));
-    call->hold_reading();
-    broker.disk().submit([&broker, call, request = std::make_shared<protocol::ListOffsetsRequest>(*std::move(parsed))] { call->finish(answer_all(broker, *call, *request)); });
+    answer_on_disk(broker, call, [&broker, call, request = std::make_shared<protocol::ListOffsetsRequest>(*std::move(parsed))] { return answer_all(broker, *call, *request); });
 }
 
 }  // namespace tidemark::daemon::handlers
