@@ -4,7 +4,7 @@
 ///   runtime.image_changed(…);                                     // opens what has become this node's, on the executor
 ///   const auto partition = runtime.partition_of(group_id);        // nothing: no such topic yet
 ///   runtime.submit(*partition, [=](GroupMachine& machine, Context& context) { machine.join(context, …, reply); },
-///                  [=](ErrorCode why) { reply(why); });           // loading, failed to load, stopped
+///                  [=](ErrorCode why) { reply(Failure{why}); });           // loading, failed to load, stopped
 ///   runtime.tick();                                               // often: timers, and answers that waited too long
 ///
 /// Operations of a partition begin in the order of submit(); those of different partitions run beside each other. Nothing
@@ -113,8 +113,8 @@ public:
     template <class Response>
     void request(std::string_view id, Reply<Response> reply, std::function<void(Machine&, Context&, Reply<Response>)> run) {
         const auto partition = partition_of(id);
-        if (!partition) return reply(ErrorCode::not_coordinator);
-        submit(*partition, [reply, run = std::move(run)](Machine& machine, Context& context) { run(machine, context, reply); }, [reply](ErrorCode why) { reply(why); });
+        if (!partition) return reply(Failure{ErrorCode::not_coordinator});
+        submit(*partition, [reply, run = std::move(run)](Machine& machine, Context& context) { run(machine, context, reply); }, [reply](ErrorCode why) { reply(Failure{why}); });
     }
 };
 

@@ -46,8 +46,11 @@ using Moment = std::chrono::milliseconds;
 
 /// What a client asked for, or why its coordinator could not look at it or could not keep its promise: loading, stopped,
 /// not here, storage failed, timed out. Errors that an operation itself finds are part of the response.
+struct Failure {
+    ErrorCode code = ErrorCode::unknown_server_error;
+};
 template <class T>
-using Coded = boost::system::result<T, ErrorCode>;
+using Coded = boost::system::result<T, Failure>;
 
 /// Called once, from any thread; must not block. Copies share what they answer.
 template <class Response>
@@ -99,7 +102,7 @@ public:
     void answer(Reply<Response> reply, Response response) {
         when_durable([reply = std::move(reply), response = std::move(response)](ErrorCode failure) mutable {
             if (failure == ErrorCode::none) reply(std::move(response));
-            else reply(failure);
+            else reply(Failure{failure});
         });
     }
 };

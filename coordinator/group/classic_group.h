@@ -59,6 +59,7 @@ public:
     std::string_view state_name() const override { return to_string(state); }
     std::string protocol_type() const override { return type_name.value_or(""); }
     bool is_empty() const override { return state == ClassicState::empty; }
+    std::size_t member_count() const override { return members.size(); }
     bool is_simple() const { return is_empty() && !type_name; }
     ErrorCode check_commit(const CommitCheck&) const override;
     ErrorCode check_fetch(const MemberClaim&) const override { return ErrorCode::none; }

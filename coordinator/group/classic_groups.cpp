@@ -469,8 +469,8 @@ void ClassicGroups::unloaded(ErrorCode reason) {
         auto* classic = dynamic_cast<ClassicGroup*>(group.get());
         if (classic == nullptr) continue;
         for (auto& [id, member] : classic->members) {
-            if (member.parked_join) std::exchange(member.parked_join, {})(reason);
-            if (member.parked_sync) std::exchange(member.parked_sync, {})(reason);
+            if (member.parked_join) std::exchange(member.parked_join, {})(Failure{reason});
+            if (member.parked_sync) std::exchange(member.parked_sync, {})(Failure{reason});
         }
     }
 }

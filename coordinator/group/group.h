@@ -65,6 +65,7 @@ public:
     virtual std::string protocol_type() const = 0;
     /// It has no members; pending member ids do not count.
     virtual bool is_empty() const = 0;
+    virtual std::size_t member_count() const = 0;
 
     /// What an OffsetCommit or TxnOffsetCommit is answered with as a whole (5.1, 5.3).
     virtual ErrorCode check_commit(const CommitCheck&) const = 0;
