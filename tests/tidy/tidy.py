@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     "cleaner": BELOW_CLEANER,
     "retention": BELOW_CLEANER,
     "metadata": BELOW_METADATA,
-    "coordinator": BELOW_METADATA,
+    "coordinator": BELOW_METADATA | {"metadata"},
     "daemon": BELOW_DAEMON,
     "config": BELOW_CONFIG,
     "http": BELOW_CONFIG,
