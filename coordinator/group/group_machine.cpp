@@ -4,7 +4,10 @@
 #include <cctype>
 
 #include "base/log.h"
+#include "coordinator/group/consumer/group_records.h"
 #include "coordinator/group/errors.h"
+#include "protocol/messages/consumer_group_heartbeat_request.h"
+#include "protocol/messages/consumer_group_heartbeat_response.h"
 #include "protocol/messages/group_metadata_key.h"
 #include "protocol/messages/legacy_offset_commit_key.h"
 #include "protocol/messages/legacy_offset_commit_value.h"
@@ -25,24 +28,45 @@ bool passes(const std::vector<std::string>& filter, std::string_view name) {
 }  // namespace
 
 GroupMachine::GroupMachine(GroupOptionsPtr options)
-    : options_(std::move(options)), classic_(groups_, options_), offset_operations_(groups_, offsets_, classic_, options_) {}
+    : options_(std::move(options)), classic_(groups_, options_), consumer_(groups_, classic_, options_), offset_operations_(groups_, offsets_, classic_, options_) {}
 
 // --- operations ----------------------------------------------------------------------------------------------------------
 
 void GroupMachine::join(Context& context, const Client& client, protocol::JoinGroupRequest& request, std::int16_t version, Reply<protocol::JoinGroupResponse> reply) {
-    classic_.join(context, client, request, version, {}, std::move(reply));
+    const auto* consumer = groups_.find_as<ConsumerGroup>(request.group_id);
+    if (consumer != nullptr && !consumer->is_empty()) return consumer_.join(context, client, request, version, std::move(reply));
+    std::vector<Record> replaced;
+    if (consumer != nullptr) consumer->add_tombstones(replaced);
+    classic_.join(context, client, request, version, std::move(replaced), std::move(reply));
 }
 
 void GroupMachine::sync(Context& context, protocol::SyncGroupRequest& request, std::int16_t version, Reply<protocol::SyncGroupResponse> reply) {
+    if (is_consumer_group(request.group_id)) return consumer_.sync(context, request, std::move(reply));
     classic_.sync(context, request, version, std::move(reply));
 }
 
 void GroupMachine::heartbeat(Context& context, const protocol::HeartbeatRequest& request, Reply<protocol::HeartbeatResponse> reply) {
+    if (is_consumer_group(request.group_id)) return consumer_.heartbeat(context, request, std::move(reply));
     classic_.heartbeat(context, request, std::move(reply));
 }
 
 void GroupMachine::leave(Context& context, const protocol::LeaveGroupRequest& request, Reply<protocol::LeaveGroupResponse> reply) {
+    if (is_consumer_group(request.group_id)) return consumer_.leave(context, request, std::move(reply));
     classic_.leave(context, request, std::move(reply));
+}
+
+bool GroupMachine::is_consumer_group(const std::string& group_id) const {
+    const auto* group = groups_.find_as<ConsumerGroup>(group_id);
+    return group != nullptr && !group->is_empty();
+}
+
+void GroupMachine::heartbeat(Context& context, const Client& client, const protocol::ConsumerGroupHeartbeatRequest& request, std::int16_t version,
+                             Reply<protocol::ConsumerGroupHeartbeatResponse> reply) {
+    consumer_.heartbeat(context, client, request, version, std::move(reply));
+}
+
+void GroupMachine::describe_consumer_group(Context& context, const std::string& group_id, Reply<protocol::ConsumerGroupDescribeResponse::DescribedGroup> reply) const {
+    context.answer(std::move(reply), consumer_.describe(context, group_id));
 }
 
 void GroupMachine::list(Context& context, const protocol::ListGroupsRequest& request, Reply<std::vector<protocol::ListGroupsResponse::ListedGroup>> reply) const {
@@ -147,7 +171,9 @@ Result<> GroupMachine::replay(const ReplayedRecord& record) {
             TM_TRY(const auto value, read_value<GroupMetadataValue>(*record.value));
             return classic_.replay(key.group, &value);
         }
-        default: break;
+        default:
+            if (is_consumer_group_record(type)) return consumer_.replay(type, record);
+            break;
     }
     // Share and streams groups' (group-coordinator 9), or a later version's.
     static LogLimit limit{60'000};
@@ -173,6 +199,7 @@ Result<> GroupMachine::replay(const ReplayedMarker& marker) {
 
 void GroupMachine::loaded(Context& context) {
     classic_.loaded(context);
+    consumer_.loaded(context);
     next_expiry_ = context.moment() + Moment{options_->retention_check_interval_ms};
 }
 
@@ -182,12 +209,15 @@ void GroupMachine::image_changed(Context& context, const metadata::ImagePtr& bef
 
 std::optional<Moment> GroupMachine::next_deadline() const {
     auto next = next_expiry_;
-    if (const auto timer = classic_.next_deadline(); timer && (!next || *timer < *next)) next = timer;
+    for (const auto timer : {classic_.next_deadline(), consumer_.next_deadline()}) {
+        if (timer && (!next || *timer < *next)) next = timer;
+    }
     return next;
 }
 
 void GroupMachine::tick(Context& context) {
     classic_.tick(context);
+    consumer_.tick(context);
     if (!next_expiry_ || context.moment() < *next_expiry_) return;
     offset_operations_.expire(context);
     next_expiry_ = context.moment() + Moment{options_->retention_check_interval_ms};

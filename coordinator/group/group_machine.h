@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "coordinator/group/classic_groups.h"
+#include "coordinator/group/consumer/consumer_groups.h"
 #include "coordinator/group/group_table.h"
 #include "coordinator/group/offset_operations.h"
 #include "coordinator/group/offsets.h"
 #include "coordinator/state_machine.h"
+#include "protocol/messages/consumer_group_describe_response.h"
 #include "protocol/messages/delete_groups_response.h"
 #include "protocol/messages/describe_groups_response.h"
 #include "protocol/messages/list_groups_request.h"
@@ -42,6 +44,8 @@ public:
     void sync(Context&, protocol::SyncGroupRequest&, std::int16_t version, Reply<protocol::SyncGroupResponse>);
     void heartbeat(Context&, const protocol::HeartbeatRequest&, Reply<protocol::HeartbeatResponse>);
     void leave(Context&, const protocol::LeaveGroupRequest&, Reply<protocol::LeaveGroupResponse>);
+    void heartbeat(Context&, const Client&, const protocol::ConsumerGroupHeartbeatRequest&, std::int16_t version, Reply<protocol::ConsumerGroupHeartbeatResponse>);
+    void describe_consumer_group(Context&, const std::string& group_id, Reply<protocol::ConsumerGroupDescribeResponse::DescribedGroup>) const;
     OffsetOperations& offsets() { return offset_operations_; }
 
     void list(Context&, const protocol::ListGroupsRequest&, Reply<std::vector<protocol::ListGroupsResponse::ListedGroup>>) const;
@@ -64,12 +68,15 @@ public:
     void tick(Context&) override;
 
 private:
+    /// With members, since an empty group is whatever its next member wants it to be.
+    bool is_consumer_group(const std::string& group_id) const;
     Result<> replay_offset(const protocol::OffsetCommitKey&, const protocol::OffsetCommitValue*, const ReplayedRecord&);
 
     GroupOptionsPtr options_;                    // its parts keep a reference to this pointer
     GroupTable groups_;
     Offsets offsets_;
     ClassicGroups classic_;
+    ConsumerGroups consumer_;
     OffsetOperations offset_operations_;
     std::optional<Moment> next_expiry_;          // nothing before it is loaded
 };

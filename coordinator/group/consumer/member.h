@@ -61,6 +61,7 @@ struct ConsumerMember {
 
     bool is_classic() const { return facts.classic.has_value(); }
     bool is_at(std::int32_t target_epoch) const { return current.state == MemberState::stable && current.epoch == target_epoch; }
+    friend bool operator==(const ConsumerMember&, const ConsumerMember&) = default;
 };
 
 }  // namespace tidemark::coordinator
