@@ -9,7 +9,7 @@ namespace tidemark::storage {
 namespace {
 
 constexpr std::int64_t prefix = record::magic_end;
-constexpr std::size_t header_read = 43;  // up to and with the largest timestamp of a v2 header
+constexpr std::size_t header_read = record::v2_header_bytes;
 
 Error corrupt_at(FilePosition at, const std::string& what) { return {Errc::corrupt, "at " + std::to_string(at.value) + ": " + what}; }
 
@@ -45,6 +45,7 @@ Result<std::optional<BatchPosition>> HeaderWalk::next() {
         found.last_offset = found.base_offset + load_be<std::int32_t>(from + 23);
         found.max_timestamp = Timestamp{load_be<std::int64_t>(from + 35)};
         found.leader_epoch = load_be<std::int32_t>(from + 12);
+        found.records = load_be<std::int32_t>(from + 57);
         if ((load_be<std::uint16_t>(from + 21) & record::attribute::delete_horizon) != 0) {
             found.delete_horizon = Timestamp{load_be<std::int64_t>(from + 27)};
         }

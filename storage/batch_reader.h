@@ -17,6 +17,7 @@ struct BatchPosition {
     Offset base_offset{};                    ///< legacy entries: their last offset
     Offset last_offset{};
     Timestamp max_timestamp = no_timestamp;
+    std::int32_t records = 1;                ///< of the header; a legacy entry counts as one
     LeaderEpoch leader_epoch = no_leader_epoch;
     std::optional<Timestamp> delete_horizon = {};
     FilePosition end() const { return position + bytes; }

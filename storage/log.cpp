@@ -170,7 +170,12 @@ LogStats Log::stats() const {
     stats.last_stable_offset = first_unstable >= 0 ? std::min(Offset{first_unstable}, stats.high_watermark) : stats.high_watermark;
     const auto list = segments();
     stats.segments = list->size();
-    for (const auto& segment : *list) stats.bytes += segment->bytes();
+    for (const auto& segment : *list) {
+        stats.bytes += segment->bytes();
+        const auto known = segment->known_timestamps();
+        if (segment == list->front()) stats.oldest_timestamp = known.first_batch;
+        if (known.largest) stats.newest_timestamp = std::max(stats.newest_timestamp.value_or(no_timestamp), *known.largest);
+    }
     MutexLock lock(s.append_mutex);
     stats.producers = static_cast<std::int64_t>(s.producers.entries().size());
     return stats;

@@ -262,6 +262,14 @@ Result<std::optional<Timestamp>> Segment::first_batch_timestamp() const {
     return first->max_timestamp.value >= 0 ? std::optional(first->max_timestamp) : std::nullopt;
 }
 
+Segment::KnownTimestamps Segment::known_timestamps() const {
+    KnownTimestamps known;
+    MutexLock lock(lazy_mutex_);
+    if (first_batch_timestamp_ && *first_batch_timestamp_ >= 0) known.first_batch = Timestamp{*first_batch_timestamp_};
+    if (largest_ && largest_->timestamp.value >= 0) known.largest = largest_->timestamp;
+    return known;
+}
+
 std::optional<Timestamp> Segment::first_append_time() const {
     const auto time = first_append_time_.load(std::memory_order_relaxed);
     return time >= 0 ? std::optional(Timestamp{time}) : std::nullopt;

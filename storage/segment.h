@@ -91,6 +91,11 @@ public:
     };
     /// The same, as far as it is known without reading.
     std::optional<Known> known() const;
+    struct KnownTimestamps {
+        std::optional<Timestamp> first_batch, largest;
+    };
+    /// first_batch_timestamp() and largest_record_timestamp(), as far as they are known without reading.
+    KnownTimestamps known_timestamps() const;
     /// What a scan found (D5): nothing = not scanned; inner nothing = no batch has a horizon.
     std::optional<std::optional<Timestamp>> earliest_delete_horizon() const;
     void set_earliest_delete_horizon(std::optional<Timestamp>);
