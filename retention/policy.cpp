@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/assert.h"
@@ -21,6 +22,36 @@ std::optional<Timestamp> saturating_add(Timestamp a, std::int64_t b) {
     return Timestamp{r};
 }
 
+struct Age {
+    Timestamp timestamp{};
+    bool by_file_time = false;
+};
+
+/// What retention.ms compares; nothing when the segment's timestamps are not known yet.
+std::optional<Age> age_of(const SegmentState& s, Timestamp now, const Differences& differences) {
+    if (s.timestamps_unknown) return std::nullopt;
+    const bool by_file = !s.largest_record_timestamp || (differences.future_timestamps_use_file_time && *s.largest_record_timestamp > now);
+    const auto timestamp = by_file ? s.modified : s.largest_record_timestamp;
+    return timestamp ? std::optional(Age{*timestamp, by_file}) : std::nullopt;
+}
+
+/// When retention.ms lets it go, if it is still there at `from`; nothing: at no time that a clock can show.
+std::optional<Timestamp> expiry_of(const SegmentState& s, std::int64_t retention_ms, Timestamp from, const Differences& differences) {
+    const auto strictly_after = [&](std::optional<Timestamp> t) -> std::optional<Timestamp> {
+        const auto end = t ? saturating_add(*t, retention_ms) : std::nullopt;
+        return end ? saturating_add(*end, 1) : std::nullopt;
+    };
+    if (s.timestamps_unknown) return std::nullopt;
+    if (differences.future_timestamps_use_file_time && s.largest_record_timestamp) {
+        // Its file's time counts only until the clock has reached the timestamp (D8).
+        const auto by_file = strictly_after(s.modified);
+        if (by_file && std::max(*by_file, from) < *s.largest_record_timestamp) return by_file;
+    }
+    return strictly_after(s.largest_timestamp());
+}
+
+bool time_rule_is_on(const storage::LogConfig& config) { return config.deletes && config.retention_ms && *config.retention_ms >= 0; }
+
 /// One call's walk over the rules. What a rule leaves begins at `next_`.
 class Walk {
 public:
@@ -39,11 +70,6 @@ public:
     }
 
 private:
-    struct Age {
-        Timestamp timestamp{};
-        bool by_file_time = false;
-    };
-
     bool is_active(std::size_t i) const { return i + 1 == log_.segments.size(); }
     Offset upper_bound(std::size_t i) const { return is_active(i) ? log_.log_end_offset : log_.segments[i + 1].base_offset; }
 
@@ -81,24 +107,15 @@ private:
         });
     }
 
-    /// What retention.ms compares; nothing when the segment's timestamps are not known yet.
-    std::optional<Age> age(std::size_t i) const {
-        const auto& s = log_.segments[i];
-        if (s.timestamps_unknown) return std::nullopt;
-        if (!s.largest_record_timestamp) return Age{s.modified, true};
-        if (differences_.future_timestamps_use_file_time && *s.largest_record_timestamp > now_) return Age{s.modified, true};
-        return Age{*s.largest_record_timestamp, false};
-    }
+    std::optional<Age> age(std::size_t i) const { return age_of(log_.segments[i], now_, differences_); }
 
     bool is_expired(std::size_t i) const {
         const auto a = age(i);
         return a && saturating_sub(now_.value, a->timestamp.value) > *config_.retention_ms;
     }
 
-    bool time_rule_is_on() const { return config_.retention_ms && *config_.retention_ms >= 0; }
-
     void by_time() {
-        if (!time_rule_is_on()) return;
+        if (!time_rule_is_on(config_)) return;
         take([&](std::size_t i) -> std::optional<Deletion> {
             if (!is_expired(i)) return std::nullopt;
             const auto a = age(i);
@@ -113,8 +130,9 @@ private:
         if (s.timestamps_unknown) return std::nullopt;
         // The limit is a time of the data: a file's time says nothing about it, unless the user wants it to.
         if (!s.largest_record_timestamp && !differences_.min_timestamp_uses_file_time) return std::nullopt;
-        if (s.largest_timestamp() >= *config_.retention_min_timestamp) return std::nullopt;
-        return Age{s.largest_timestamp(), !s.largest_record_timestamp};
+        const auto largest = s.largest_timestamp();
+        if (!largest || *largest >= *config_.retention_min_timestamp) return std::nullopt;
+        return Age{*largest, !s.largest_record_timestamp};
     }
 
     void by_min_timestamp() {
@@ -128,18 +146,14 @@ private:
 
     /// What is to be said about the segments that stay.
     void look_ahead() {
+        const bool by_time = time_rule_is_on(config_), by_min_timestamp = min_timestamp_is_on();
         for (auto i = next_; i < log_.segments.size(); ++i) {
             const auto& s = log_.segments[i];
             if (s.bytes == 0 && is_active(i)) break;
-            if (time_rule_is_on() && s.largest_record_timestamp && *s.largest_record_timestamp > now_) decision_.future.push_back(i);
-            const bool old = (time_rule_is_on() && is_expired(i)) || (min_timestamp_is_on() && below_min_timestamp(i));
+            if (by_time && s.largest_record_timestamp && *s.largest_record_timestamp > now_) decision_.future.push_back(i);
+            const bool old = (by_time && is_expired(i)) || (by_min_timestamp && below_min_timestamp(i));
             if (old && i > next_) ++decision_.held_back;
-            if (i == next_ && time_rule_is_on()) {
-                // Strictly older than retention.ms: one millisecond later than the sum.
-                if (const auto a = age(i)) {
-                    if (const auto end = saturating_add(a->timestamp, *config_.retention_ms)) decision_.next_deletion = saturating_add(*end, 1);
-                }
-            }
+            if (by_time && i == next_) decision_.next_deletion = expiry_of(s, *config_.retention_ms, now_, differences_);
         }
     }
 
@@ -178,6 +192,24 @@ std::string Deletion::text() const {
 Decision decide(const LogState& log, const storage::LogConfig& config, Timestamp now, const Differences& differences) {
     TM_ASSERT(!log.segments.empty());
     return Walk(log, config, now, differences).run();
+}
+
+std::vector<Forecast> forecast(const LogState& log, const Decision& decision, const storage::LogConfig& config, Timestamp now, const Differences& differences) {
+    std::vector<Forecast> forecasts;
+    std::optional<Timestamp> goes = now;
+    for (auto i = decision.deletions.size(); i < log.segments.size(); ++i) {
+        if (log.segments[i].bytes == 0 && i + 1 == log.segments.size()) break;
+        Forecast f{.segment = i, .expires = {}, .goes = {}};
+        if (time_rule_is_on(config)) {
+            f.expires = expiry_of(log.segments[i], *config.retention_ms, now, differences);
+            // The walk stops at the first that stays: nobody goes before those in front.
+            const auto alone = goes ? expiry_of(log.segments[i], *config.retention_ms, *goes, differences) : std::nullopt;
+            f.goes = alone ? std::optional{std::max(*goes, *alone)} : std::nullopt;
+        }
+        goes = f.goes;
+        forecasts.push_back(f);
+    }
+    return forecasts;
 }
 
 }  // namespace tidemark::retention

@@ -18,12 +18,13 @@ namespace tidemark::retention {
 struct SegmentState {
     Offset base_offset{};
     std::int64_t bytes = 0;
-    Timestamp modified{};                               ///< file time of the .log
+    std::optional<Timestamp> modified;                  ///< file time of the .log, where it was read
     std::optional<Timestamp> largest_record_timestamp;  ///< nothing: no batch in it carries one
     /// Its time index is missing and being rebuilt (D9): what time it holds is not known, so no rule of time takes it.
     bool timestamps_unknown = false;
 
-    Timestamp largest_timestamp() const { return largest_record_timestamp.value_or(modified); }
+    /// KIP-33's: of the records, else of the file.
+    std::optional<Timestamp> largest_timestamp() const { return largest_record_timestamp ? largest_record_timestamp : modified; }
 };
 
 /// One log at one moment; `segments` is oldest first, the active one last, never empty.
@@ -61,5 +62,15 @@ struct Decision {
 };
 
 Decision decide(const LogState&, const storage::LogConfig&, Timestamp now, const Differences&);
+
+/// When a segment that stays will be let go by retention.ms, if nothing is appended to it and no setting changes. The other
+/// rules wait for what a client or an operator does, not for a time.
+struct Forecast {
+    std::size_t segment = 0;
+    std::optional<Timestamp> expires;                   ///< when it is old enough itself; nothing: never
+    std::optional<Timestamp> goes;                      ///< and all older ones are as well: later behind a younger neighbour
+};
+/// For all that `decision` leaves, but for an empty active segment.
+std::vector<Forecast> forecast(const LogState&, const Decision& decision, const storage::LogConfig&, Timestamp now, const Differences&);
 
 }  // namespace tidemark::retention

@@ -4,13 +4,12 @@
 
 #include "base/log.h"
 #include "storage/log_directory.h"
+#include "storage/segment.h"
 
 namespace tidemark::retention {
 namespace {
 
 bool is_gone(const Error& error) { return error.code == Errc::storage_offline || error.code == Errc::not_found; }
-
-Offset end_of(const LogState& log, std::size_t i) { return i + 1 < log.segments.size() ? log.segments[i + 1].base_offset : log.log_end_offset; }
 
 }  // namespace
 
@@ -18,12 +17,19 @@ Scheduler::Scheduler(storage::LogManager& logs, const Clock& clock, RetentionOpt
     : logs_(logs), clock_(clock), guard_(std::move(guard)), observer_(std::move(observer)), clock_trust_(std::move(clock_trust)),
       options_(std::make_shared<const RetentionOptions>(options)), started_(clock.since_boot()) {}
 
+std::chrono::milliseconds Scheduler::first_run() const { return started_ + std::chrono::milliseconds{options_.get()->initial_delay_ms}; }
+
+Timestamp Scheduler::next_run() const {
+    MutexLock lock(mutex_);
+    return clock_.now() + std::max<std::int64_t>(0, (next_run_.value_or(first_run()) - clock_.since_boot()).count());
+}
+
 bool Scheduler::tick() {
     {
         MutexLock lock(mutex_);
         const auto now = clock_.since_boot();
         const auto options = options_.get();
-        if (!next_run_) next_run_ = started_ + std::chrono::milliseconds{options->initial_delay_ms};
+        if (!next_run_) next_run_ = first_run();
         if (now < *next_run_) return false;
         // A run that was late does not make the next ones crowd.
         const std::chrono::milliseconds interval{std::max<std::int64_t>(1, options->check_interval_ms)};
@@ -34,6 +40,7 @@ bool Scheduler::tick() {
 }
 
 void Scheduler::run() {
+    MutexLock running(run_mutex_);
     const auto began = clock_.since_boot();
     std::vector<std::shared_ptr<storage::Log>> paused;
     for (const auto& log : logs_.logs()) {
@@ -55,57 +62,69 @@ void Scheduler::run() {
 }
 
 Result<bool> Scheduler::apply(storage::Log& log) {
-    TM_TRY(const auto applied, apply_retention(log, clock_.now(), options_.get()->differences, trusts_clock()));
-    const auto& [state, decision] = applied;
-    warn_about_future(log, state, decision);
-    for (const auto& deletion : decision.deletions) {
-        const auto& segment = state.segments[deletion.segment];
-        if (observer_) observer_({log.partition(), segment.base_offset, end_of(state, deletion.segment), segment.bytes, segment.largest_record_timestamp, segment.modified, deletion});
-    }
-    note(log, state, decision, *log.config());
-    return !decision.deletions.empty();
+    const auto differences = options_.get()->differences;
+    TM_TRY(const auto applied, apply_retention(log, clock_.now(), differences, trusts_clock(), [this](const SegmentReport& report) { deleted(report); }));
+    note(log, applied, *log.config());
+    // What the gauges show of its age is read here, so that a scrape reads nothing.
+    const auto segments = log.segments();
+    if (segments->front()->bytes() > 0) TM_TRYV(segments->front()->first_batch_timestamp());
+    return !applied.decision.deletions.empty();
+}
+
+Result<Plan> plan(const storage::Log& log, const storage::LogConfig& config, Timestamp now, const Differences& differences, bool trusts_clock) {
+    Plan plan{.partition = log.partition(), .config = config, .state = {}, .decision = {}, .forecasts = {}};
+    TM_TRY(plan.state, read_log_state(log, Times::all));
+    plan.decision = decide_trusting(plan.state, config, now, differences, trusts_clock);
+    plan.forecasts = forecast(plan.state, plan.decision, config, now, differences);
+    return plan;
 }
 
 Result<Plan> Scheduler::plan(const storage::Log& log, const storage::LogConfig* instead) const {
-    TM_TRY(auto state, read_log_state(log));
-    const auto config = log.config();
-    auto decision = decide_trusting(state, instead ? *instead : *config, clock_.now(), options_.get()->differences, trusts_clock());
-    return Plan{log.partition(), std::move(state), std::move(decision)};
+    return retention::plan(log, instead ? *instead : *log.config(), clock_.now(), options_.get()->differences, trusts_clock());
 }
 
-void Scheduler::note(const storage::Log& log, const LogState& state, const Decision& decision, const storage::LogConfig& config) {
-    MutexLock lock(mutex_);
-    auto& stats = notes_[log.partition()].stats;
-    stats.partition = log.partition();
-    std::int64_t left = 0;
-    for (const auto& segment : state.segments) left += segment.bytes;
-    for (const auto& deletion : decision.deletions) {
-        const auto bytes = state.segments[deletion.segment].bytes;
-        left -= bytes;
-        for (auto* deleted : {&stats.deleted, &totals_.deleted}) {
-            auto& by_rule = deleted->at(static_cast<std::size_t>(deletion.rule));
-            ++by_rule.segments;
-            by_rule.bytes += static_cast<std::uint64_t>(bytes);
+void Scheduler::deleted(const SegmentReport& report) {
+    log_info("[{}] {}", report.partition, report.text());
+    {
+        MutexLock lock(mutex_);
+        for (auto* by_rule : {&notes_[report.partition].stats.deleted, &totals_.deleted}) {
+            auto& deleted = by_rule->at(static_cast<std::size_t>(report.deletion.rule));
+            ++deleted.segments;
+            deleted.bytes += static_cast<std::uint64_t>(report.bytes);
+            deleted.records += static_cast<std::uint64_t>(report.records);
         }
     }
-    stats.future_segments = decision.future.size();
-    stats.held_back = decision.held_back;
-    stats.next_deletion = decision.next_deletion;
-    const bool limited = config.retention_bytes && *config.retention_bytes > 0;
-    stats.size_percent = limited ? static_cast<std::int32_t>(100 * static_cast<double>(left) / static_cast<double>(*config.retention_bytes)) : 0;
+    if (observer_) observer_(report);
 }
 
-void Scheduler::warn_about_future(const storage::Log& log, const LogState& state, const Decision& decision) {
-    MutexLock lock(mutex_);
-    auto& warned = notes_[log.partition()].warned_about;
-    if (decision.future.empty()) {
-        warned.reset();
-        return;
+void Scheduler::note(const storage::Log& log, const Applied& applied, const storage::LogConfig& config) {
+    const auto& [state, decision] = applied;
+    std::int64_t left = 0;
+    for (auto i = decision.deletions.size(); i < state.segments.size(); ++i) left += state.segments[i].bytes;
+    const auto future = decision.future.empty() ? std::nullopt : std::optional{state.segments[decision.future.front()].base_offset};
+    bool is_news = false;
+    {
+        MutexLock lock(mutex_);
+        auto& notes = notes_[log.partition()];
+        auto& stats = notes.stats;
+        stats.future_segments = decision.future.size();
+        stats.held_back = decision.held_back;
+        stats.next_deletion = decision.next_deletion;
+        const bool limited = config.retention_bytes && *config.retention_bytes > 0;
+        stats.size_percent = limited ? static_cast<std::int32_t>(100 * static_cast<double>(left) / static_cast<double>(*config.retention_bytes)) : 0;
+        is_news = std::exchange(notes.warned_about, future) != future;
     }
-    const auto& segment = state.segments[decision.future.front()];
-    if (std::exchange(warned, segment.base_offset) == segment.base_offset) return;
-    log_warning("[{}] segment {} has a timestamp in the future, {}: neither it nor what follows is deleted by retention.ms before that time (log.retention.future.timestamps)",
-                log.partition(), segment.base_offset.value, segment.largest_record_timestamp->value);
+    if (future && is_news) warn_about_future(log, *future);
+}
+
+void Scheduler::warn_about_future(const storage::Log& log, Offset base) {
+    const auto segments = log.segments();
+    const auto segment = std::ranges::find(*segments, base, &storage::Segment::base_offset);
+    if (segment == segments->end()) return;
+    const auto largest = (*segment)->largest_entry();
+    if (!largest) return;
+    log_warning("[{}] segment {} has a timestamp in the future, {}, in the batch that ends at offset {}: neither it nor what follows is deleted by retention.ms before that time (log.retention.future.timestamps)",
+                log.partition(), base.value, largest->timestamp.value, largest->offset.value);
 }
 
 void Scheduler::forget_gone_partitions() {

@@ -17,6 +17,7 @@ namespace tidemark::retention {
 struct Deleted {
     std::uint64_t segments = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t records = 0;
 };
 
 struct PartitionStats {
@@ -35,26 +36,19 @@ struct SchedulerStats {
     std::vector<PartitionStats> partitions;          ///< by name
 };
 
-/// One segment that went, for the audit trail; or one that will, for `tidemark plan`.
-struct SegmentReport {
-    TopicPartition partition;
-    Offset base_offset{};
-    Offset end_offset{};
-    std::int64_t bytes = 0;
-    std::optional<Timestamp> largest_record_timestamp;
-    Timestamp modified{};
-    Deletion deletion;
-};
-
-/// What retention would do to one log now.
+/// What retention would do to one log now, and to the rest of it later.
 struct Plan {
     TopicPartition partition;
+    storage::LogConfig config;                       ///< that was judged by
     LogState state;
     Decision decision;
+    std::vector<Forecast> forecasts;
 };
+/// Nothing changes. A distrusted clock (D23) holds up what retention.ms would let go; the forecasts are those of a trusted one.
+Result<Plan> plan(const storage::Log&, const storage::LogConfig&, Timestamp now, const Differences&, bool trusts_clock = true);
 
 /// Life:    tick() as often as its owner likes: it looks at the clock itself. apply() at any time.
-/// Threads: all members from any thread; tick() from one at a time.
+/// Threads: all members from any thread. Runs wait for each other, so that none judges what another is deleting.
 class Scheduler {
 public:
     /// Keeps the cleaner away from a log that is not compacted while retention is at work: a change of policy must not race
@@ -69,13 +63,15 @@ public:
     Scheduler(storage::LogManager&, const Clock&, RetentionOptions, Guard = {}, Observer = {}, ClockTrust = {});
 
     /// Runs retention over all logs without `compact` in their policy when it is due; true when it did.
-    bool tick() EXCLUDES(mutex_);
+    bool tick() EXCLUDES(run_mutex_, mutex_);
     /// The same at once.
-    void run() EXCLUDES(mutex_);
+    void run() EXCLUDES(run_mutex_, mutex_);
     /// One log, now: the cleaner's threads for compacted logs. True when segments went.
     Result<bool> apply(storage::Log&) EXCLUDES(mutex_);
-    /// What apply() would do with these settings; nothing changes. Nothing for settings: the log's own.
+    /// What apply() would do with these settings. Nothing for settings: the log's own.
     Result<Plan> plan(const storage::Log&, const storage::LogConfig* instead = nullptr) const;
+    /// When tick() will run it next.
+    Timestamp next_run() const EXCLUDES(mutex_);
 
     /// New differences; the interval is fixed at start, as in Kafka.
     void reconfigure(RetentionOptions) EXCLUDES(mutex_);
@@ -87,9 +83,11 @@ private:
         std::optional<Offset> warned_about;          // base of the segment from the future (D8)
     };
     bool trusts_clock() const { return !clock_trust_ || clock_trust_(); }
-    void note(const storage::Log&, const LogState&, const Decision&, const storage::LogConfig&) EXCLUDES(mutex_);
-    void warn_about_future(const storage::Log&, const LogState&, const Decision&) EXCLUDES(mutex_);
+    void deleted(const SegmentReport&) EXCLUDES(mutex_);
+    void note(const storage::Log&, const Applied&, const storage::LogConfig&) EXCLUDES(mutex_);
+    static void warn_about_future(const storage::Log&, Offset base);
     void forget_gone_partitions() EXCLUDES(mutex_);
+    std::chrono::milliseconds first_run() const;
 
     storage::LogManager& logs_;
     const Clock& clock_;
@@ -98,6 +96,7 @@ private:
     const ClockTrust clock_trust_;
     Published<RetentionOptions> options_;
     const std::chrono::milliseconds started_;
+    Mutex run_mutex_ ACQUIRED_BEFORE(mutex_);
     mutable Mutex mutex_;
     std::optional<std::chrono::milliseconds> next_run_ GUARDED_BY(mutex_);
     std::unordered_map<TopicPartition, Notes> notes_ GUARDED_BY(mutex_);

@@ -231,5 +231,70 @@ TEST(MinTimestamp, FileTimesCountOnlyWhenAskedFor) {
     EXPECT_THAT(text(decide(log_with({1, 1}), config, Timestamp{2000}, Differences::none())), IsEmpty());
 }
 
+/// "index: own expiry/when it goes", "-" for never.
+std::vector<std::string> forecasts_of(const LogState& log, const LogConfig& config, Timestamp now, const Differences& differences = {}) {
+    const auto shown = [](const std::optional<Timestamp>& t) { return t ? std::to_string(t->value) : std::string{"-"}; };
+    std::vector<std::string> out;
+    for (const auto& f : forecast(log, decide(log, config, now, differences), config, now, differences))
+        out.push_back(std::to_string(f.segment) + ": " + shown(f.expires) + "/" + shown(f.goes));
+    return out;
+}
+
+TEST(Forecast, ASegmentGoesWhenItAndAllInFrontAreOldEnough) {
+    auto config = unlimited_config();
+    config.retention_ms = 1000;
+    EXPECT_THAT(forecasts_of(log_with({100, 300, 200, 400}), config, Timestamp{500}),
+                ElementsAre("0: 1101/1101", "1: 1301/1301", "2: 1201/1301", "3: 1401/1401"));
+    EXPECT_THAT(forecasts_of(log_with({100, 300, 200, 400}), config, Timestamp{1101}), ElementsAre("1: 1301/1301", "2: 1201/1301", "3: 1401/1401"));
+    EXPECT_THAT(forecasts_of(log_with({-1, 300}, Timestamp{50}), config, Timestamp{500}), ElementsAre("0: 1051/1051", "1: 1301/1301"));
+    EXPECT_THAT(forecasts_of(log_with({100, 200}), unlimited_config(), Timestamp{500}), ElementsAre("0: -/-", "1: -/-"));
+    config.deletes = false;
+    EXPECT_THAT(forecasts_of(log_with({100}), config, Timestamp{500}), ElementsAre("0: -/-"));
+}
+
+TEST(Forecast, WhatIsUnknownOrBeyondEveryClockIsNever) {
+    auto config = unlimited_config();
+    config.retention_ms = 1000;
+    auto log = log_with({100, 200, 300});
+    log.segments[1].timestamps_unknown = true;
+    EXPECT_THAT(forecasts_of(log, config, Timestamp{500}), ElementsAre("0: 1101/1101", "1: -/-", "2: 1301/-"));
+    config.retention_ms = max64;
+    EXPECT_THAT(forecasts_of(log_with({100, 0}), config, Timestamp{500}), ElementsAre("0: -/-", "1: -/-"));
+    auto empty = log_with({100, -1});
+    empty.segments[1].bytes = 0;                            // an empty active segment holds nothing to forget
+    config.retention_ms = 1000;
+    EXPECT_THAT(forecasts_of(empty, config, Timestamp{500}), ElementsAre("0: 1101/1101"));
+}
+
+TEST(Forecast, IsWhatDecideDoesWhenThatTimeComes) {
+    // Every combination of three timestamps, file times and limits: at the forecast instant the segment goes, just before it does not.
+    const std::vector<std::int64_t> timestamps = {-1, 0, 700, 3000, max64};
+    for (const auto a : timestamps)
+        for (const auto b : timestamps)
+            for (const std::int64_t modified : {0, 900, 5000})
+                for (const std::int64_t limit : {0, 100, 2500})
+                    for (const bool by_file : {false, true}) {
+                        const Differences differences{.future_timestamps_use_file_time = by_file};
+                        auto config = unlimited_config();
+                        config.retention_ms = limit;
+                        const auto log = log_with({a, b}, Timestamp{modified});
+                        const Timestamp now{1000};
+                        Timestamp before = now;   // when the one in front went
+                        for (const auto& f : forecast(log, decide(log, config, now, differences), config, now, differences)) {
+                            const auto where = testing::Message() << a << " " << b << " " << modified << " " << limit << " " << by_file << " segment " << f.segment;
+                            if (!f.goes) break;
+                            auto rest = log;
+                            rest.segments.erase(rest.segments.begin(), rest.segments.begin() + static_cast<std::ptrdiff_t>(f.segment));
+                            EXPECT_FALSE(decide(rest, config, *f.goes, differences).deletions.empty()) << where;
+                            EXPECT_GE(*f.goes, before) << where;
+                            if (*f.goes > before) {
+                                EXPECT_TRUE(decide(rest, config, Timestamp{f.goes->value - 1}, differences).deletions.empty()) << where;
+                                EXPECT_TRUE(decide(rest, config, before, differences).deletions.empty()) << where;
+                            }
+                            before = *f.goes;
+                        }
+                    }
+}
+
 }  // namespace
 }  // namespace tidemark::retention

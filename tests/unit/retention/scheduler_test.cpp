@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 
 #include <set>
+#include <thread>
 
+#include "io/faulty_file_system.h"
 #include "io/memory_file_system.h"
 #include "record/builder.h"
 #include "storage/log_directory.h"
@@ -205,6 +207,8 @@ TEST_F(SchedulerTest, EverySegmentHasItsReason) {
     EXPECT_EQ(reports_[0].deletion.rule, Rule::log_start_offset);
     EXPECT_EQ(reports_[0].base_offset, Offset{0});
     EXPECT_EQ(reports_[0].end_offset, Offset{1});
+    EXPECT_EQ(reports_[0].largest_record_timestamp, clock_.now());   // also where the rule did not ask for it
+    EXPECT_EQ(reports_[0].text(), "segment 0 to 0 (70 bytes, 1 records, largest timestamp " + std::to_string(clock_.now().value) + "): log start offset 1: it ends at 1");
     append(*log, clock_.now());
     scheduler.run();
     ASSERT_EQ(reports_.size(), 2u);
@@ -216,6 +220,7 @@ TEST_F(SchedulerTest, EverySegmentHasItsReason) {
     EXPECT_EQ(stats.deleted[1].segments, 1u);
     EXPECT_EQ(stats.deleted[2].segments, 2u);
     EXPECT_EQ(stats.deleted[2].bytes, 210u);
+    EXPECT_EQ(stats.deleted[2].records, 3u);
     ASSERT_EQ(stats.partitions.size(), 1u);
     EXPECT_EQ(stats.partitions[0].deleted[2].segments, 2u);
 }
@@ -242,6 +247,93 @@ TEST_F(SchedulerTest, WhatHoldsUpDeletionIsCounted) {
     scheduler.reconfigure(by_file_time);
     scheduler.run();
     EXPECT_EQ(log->log_start_offset(), Offset{3});
+}
+
+TEST_F(SchedulerTest, RecordsThatCompactionTookAreNotCountedAgain) {
+    auto config = retain_ms(10'000);
+    config.compacts = true;
+    const auto log = create("t", config);
+    // As a cleaner leaves it: three of four offsets gone from the first segment's successor.
+    const auto cleaned = log->create_cleaned_segment(Offset{0}).value();
+    record::BatchBuilder builder;
+    builder.start({.base_offset = Offset{0}});
+    builder.append(Offset{2}, clock_.now(), as_bytes("k"), as_bytes("v"));
+    std::vector<std::byte> bytes;
+    builder.finish(bytes);
+    ASSERT_TRUE(cleaned->append(bytes));
+    ASSERT_TRUE(cleaned->finish_cleaned(clock_.now()));
+    const auto all = log->segments();
+    ASSERT_TRUE(log->replace_segments({cleaned}, {all->begin(), all->begin() + 3}));
+    auto scheduler = make();
+    clock_.advance(11s);
+    ASSERT_TRUE(scheduler.apply(*log).value());
+    ASSERT_EQ(reports_.size(), 2u);
+    EXPECT_EQ(reports_[0].end_offset, Offset{3});
+    EXPECT_EQ(reports_[0].records, 1);
+    EXPECT_EQ(reports_[1].records, 1);
+}
+
+TEST_F(SchedulerTest, RunsAtTheSameTimeDeleteEachSegmentOnce) {
+    std::vector<std::shared_ptr<storage::Log>> logs;
+    auto config = keep_all();
+    config.retention_bytes = 140;                             // two of four stay
+    for (int i = 0; i < 20; ++i) logs.push_back(create("t" + std::to_string(i), config));
+    Mutex mutex;
+    Scheduler scheduler(*logs_, clock_, {}, {}, [&](const SegmentReport& report) {
+        MutexLock lock(mutex);
+        reports_.push_back(report);
+    });
+    {
+        std::vector<std::jthread> threads;
+        for (int i = 0; i < 4; ++i) threads.emplace_back([&] { scheduler.run(); });
+    }
+    EXPECT_EQ(reports_.size(), 40u);
+    for (const auto& log : logs) EXPECT_EQ(log->log_start_offset(), Offset{2});
+    EXPECT_EQ(scheduler.stats().runs, 4u);
+}
+
+TEST(SchedulerOverDirectories, OneThatFailsDoesNotHoldUpTheOthers) {
+    ManualClock clock;
+    io::FaultyFileSystem disk{{.clock = &clock}};
+    storage::StorageOptions options;
+    options.log_dirs = {"/a", "/b"};
+    options.reserve_bytes = 0;
+    const auto logs = *storage::LogManager::open(disk, clock, options, {.cluster_id = "c", .node_id = 1});
+    ASSERT_TRUE(logs->load([](const storage::FoundLog&) { return nullptr; }));
+    for (int i = 0; i < 4; ++i) {
+        const auto log = *logs->create({"t", i}, Uuid::random(), std::make_shared<const LogConfig>(retain_ms(10'000)));
+        record::BatchBuilder builder;
+        builder.start({});
+        builder.append(Offset{0}, clock.now(), as_bytes("k"), as_bytes("v"));
+        std::vector<std::byte> bytes;
+        builder.finish(bytes);
+        ASSERT_TRUE(log->append(bytes, {}));
+    }
+    clock.advance(11s);
+    disk.inject({.fail_at = 0, .fail_calls = 1'000'000, .counted = [](const io::Call& call) { return call.path.starts_with("/a/"); }, .clock = &clock});
+    Scheduler scheduler(*logs, clock, {});
+    scheduler.run();
+    int gone = 0, kept = 0;
+    for (const auto& log : logs->logs()) {
+        const bool failed = log->directory().starts_with("/a/");
+        EXPECT_EQ(log->log_dir().is_offline(), failed);
+        if (failed) ++kept;
+        else gone += log->log_start_offset() == Offset{1} ? 1 : 0;
+    }
+    EXPECT_EQ(gone, 2);
+    EXPECT_LE(kept, 2);
+    EXPECT_EQ(scheduler.stats().runs, 1u);
+    disk.inject({.clock = &clock});
+    (void)logs->close(1);
+}
+
+TEST_F(SchedulerTest, TheNextRunIsToldByTheWallClock) {
+    auto scheduler = make();
+    EXPECT_EQ(scheduler.next_run(), clock_.now() + 30'000);
+    clock_.advance(30s);
+    ASSERT_TRUE(scheduler.tick());
+    clock_.advance(100s);
+    EXPECT_EQ(scheduler.next_run(), clock_.now() + 200'000);
 }
 
 TEST_F(SchedulerTest, ThePlanChangesNothing) {
