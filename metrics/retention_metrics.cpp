@@ -26,18 +26,21 @@ FamilyList families_of(const retention::SchedulerStats& stats, const Cardinality
     add_counter(families, "tidemark_retention_run_seconds_total", "Time spent in them.", stats.seconds);
     auto segments = counter("tidemark_retention_deleted_segments_total", "Segments deleted, by the rule that said so.");
     auto bytes = counter("tidemark_retention_deleted_bytes_total", "Bytes deleted, by the rule that said so.");
+    auto records = counter("tidemark_retention_deleted_records_total", "Records deleted, by the rule that said so: offsets that the segments spanned, of compacted topics what was left in them.");
     for (std::size_t i = 0; i < retention::rule_count; ++i) {
         const Labels labels{{"rule", label_of(static_cast<retention::Rule>(i))}};
         segments.add(labels, stats.deleted[i].segments);
         bytes.add(labels, stats.deleted[i].bytes);
+        records.add(labels, stats.deleted[i].records);
     }
     std::move(segments).move_to(families);
     std::move(bytes).move_to(families);
+    std::move(records).move_to(families);
 
     if (!cardinality.shows(stats.partitions.size())) return families;
     auto future = gauge("tidemark_retention_future_segments", "Segments whose largest timestamp lies in the future: they keep retention by time from all behind them.");
     auto held_back = gauge("tidemark_retention_held_back_segments", "Segments that are old enough and wait behind a younger one.");
-    auto next = gauge("tidemark_retention_next_deletion_timestamp_seconds", "When retention.ms next lets a segment go, since the epoch.");
+    auto next = gauge("tidemark_retention_next_deletion_timestamp_seconds", "When retention.ms lets the oldest segment go, since the epoch, if nothing is appended to it.");
     auto size = gauge("tidemark_retention_size_ratio", "Size of the log per retention.bytes; 0 when that is unlimited. Kafka: kafka.log:type=Log,name=RetentionSizeInPercent");
     for (const auto& partition : stats.partitions) {
         const auto labels = labels_of(partition.partition);

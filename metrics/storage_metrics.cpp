@@ -31,6 +31,8 @@ FamilyList families_of(const std::vector<PartitionLogStats>& logs, const Cardina
     auto recovery = gauge("tidemark_log_recovery_point_offset", "Everything below it is known to be on disk.");
     auto size = gauge("tidemark_log_size_bytes", "Bytes of the segments, without indexes. Kafka: kafka.log:type=Log,name=Size");
     auto segment_count = gauge("tidemark_log_segments", "Segments. Kafka: kafka.log:type=Log,name=NumLogSegments");
+    auto oldest = gauge("tidemark_log_oldest_timestamp_seconds", "Timestamp of the first batch that is still there, since the epoch; known from the first look of retention on.");
+    auto newest = gauge("tidemark_log_newest_timestamp_seconds", "Largest timestamp of a record, since the epoch.");
     auto producers = gauge("tidemark_log_producers", "Producers whose sequence numbers are remembered. Kafka: kafka.server:type=ReplicaManager,name=ProducerIdCount");
     auto appended_bytes = counter("tidemark_log_appended_bytes_total", "Bytes appended since the log was opened.");
     auto appended_records = counter("tidemark_log_appended_records_total", "Records appended since the log was opened.");
@@ -44,12 +46,14 @@ FamilyList families_of(const std::vector<PartitionLogStats>& logs, const Cardina
         recovery.add(labels, stats.recovery_point.value);
         size.add(labels, stats.bytes);
         segment_count.add(labels, stats.segments);
+        if (stats.oldest_timestamp) oldest.add(labels, static_cast<double>(stats.oldest_timestamp->value) / 1000);
+        if (stats.newest_timestamp) newest.add(labels, static_cast<double>(stats.newest_timestamp->value) / 1000);
         producers.add(labels, stats.producers);
         appended_bytes.add(labels, stats.appended_bytes);
         appended_records.add(labels, stats.appended_records);
         appended_batches.add(labels, stats.appended_batches);
     }
-    for (auto* family : {&start, &end, &high_watermark, &last_stable, &recovery, &size, &segment_count, &producers, &appended_bytes, &appended_records, &appended_batches})
+    for (auto* family : {&start, &end, &high_watermark, &last_stable, &recovery, &size, &segment_count, &oldest, &newest, &producers, &appended_bytes, &appended_records, &appended_batches})
         std::move(*family).move_to(families);
     return families;
 }

@@ -188,7 +188,7 @@ TEST(CleanerMetrics, AnEmptyLogHasARatioOfZero) {
 
 retention::SchedulerStats busy_retention() {
     retention::SchedulerStats stats;
-    stats.deleted[static_cast<std::size_t>(retention::Rule::min_timestamp)] = {.segments = 3, .bytes = 300};
+    stats.deleted[static_cast<std::size_t>(retention::Rule::min_timestamp)] = {.segments = 3, .bytes = 300, .records = 30};
     retention::PartitionStats partition;
     partition.partition = {"dated", 0};
     partition.next_deletion = Timestamp{4'000};
@@ -201,6 +201,7 @@ TEST(RetentionMetrics, CountsByRuleAndSaysWhatComesNext) {
     const auto text = text_of(families_of(busy_retention(), Cardinality{}));
     EXPECT_THAT(text, HasSubstr("tidemark_retention_deleted_segments_total{rule=\"min_timestamp\"} 3\n"));
     EXPECT_THAT(text, HasSubstr("tidemark_retention_deleted_segments_total{rule=\"retention_ms\"} 0\n"));
+    EXPECT_THAT(text, HasSubstr("tidemark_retention_deleted_records_total{rule=\"min_timestamp\"} 30\n"));
     EXPECT_THAT(text, HasSubstr("tidemark_retention_next_deletion_timestamp_seconds{topic=\"dated\",partition=\"0\"} 4\n"));
     EXPECT_THAT(text, HasSubstr("tidemark_retention_size_ratio{topic=\"dated\",partition=\"0\"} 1.5\n"));
     EXPECT_THAT(text_of(families_of(retention::ClockTrust::Stats{.trusted = false, .reason = "behind", .jumps = 1})), HasSubstr("tidemark_clock_trusted 0\n"));
@@ -236,6 +237,26 @@ TEST(Names, AreAllInTheDocuments) {
     const std::string document{std::istreambuf_iterator<char>{in}, {}};
     ASSERT_FALSE(document.empty()) << "run from the root of the source tree";
     for (const auto& family : all_families()) EXPECT_THAT(document, HasSubstr("`" + family.name)) << family.name;
+}
+
+TEST(Names, OfAlertsAreThoseOfMetrics) {
+    std::set<std::string> known = {"tidemark_"};
+    for (const auto& family : all_families()) known.insert(family.name);
+    std::ifstream in{"packaging/prometheus/alerts.yaml"};
+    std::size_t asked = 0;
+    for (std::string line; std::getline(in, line);) {
+        if (line.find("annotations") != std::string::npos || line.find("summary") != std::string::npos) continue;
+        for (const std::string prefix : {"tidemark_", "kafka_", "process_"}) {
+            for (auto at = line.find(prefix); at != std::string::npos; at = line.find(prefix, at + 1)) {
+                const auto end = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789", at);
+                const auto name = line.substr(at, end - at);
+                if (at > 0 && std::string_view{"abcdefghijklmnopqrstuvwxyz_"}.find(line[at - 1]) != std::string_view::npos) continue;
+                EXPECT_TRUE(known.contains(name)) << name;
+                ++asked;
+            }
+        }
+    }
+    EXPECT_GT(asked, 10u);
 }
 
 }  // namespace
