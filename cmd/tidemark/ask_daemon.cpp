@@ -11,11 +11,6 @@ namespace {
 
 namespace json = boost::json;
 
-int failed(const Error& error) {
-    std::fprintf(stderr, "%s\n", error.context.empty() ? error.message().c_str() : (error.context + (error.os ? ": " + error.os.message() : "")).c_str());
-    return error.code == Errc::invalid_argument ? 2 : 1;
-}
-
 /// A member as text: "-" for null or none.
 std::string text(const json::object& object, std::string_view key) {
     const auto* value = object.if_contains(key);
@@ -36,18 +31,6 @@ void print_cleaner(const json::object& cleaner) {
     }
 }
 
-void print_retention(const json::object& retention) {
-    std::fputs("retention\n", stdout);
-    if (!retention.at("clock_trusted").as_bool()) std::fputs(("  the clock is not trusted, deletion by time waits: " + text(retention, "clock_reason") + "\n").c_str(), stdout);
-    for (const auto& entry : retention.at("logs").as_array()) {
-        const auto& log = entry.as_object();
-        for (const auto& due : log.at("due").as_array()) {
-            const auto& segment = due.as_object();
-            std::fputs(fmt::format("  {:<40} segment {} ({} bytes): {}\n", text(log, "topic") + "-" + text(log, "partition"), text(segment, "base_offset"), text(segment, "bytes"), text(segment, "why")).c_str(), stdout);
-        }
-    }
-}
-
 }  // namespace
 
 int plan(const PlanOptions& options) {
@@ -56,12 +39,7 @@ int plan(const PlanOptions& options) {
         if (!cleaner) return failed(cleaner.error());
         print_cleaner(cleaner->as_object());
     }
-    if (!options.cleaner_only) {
-        const auto retention = get_tcp(options.daemon.http, "/api/v1/retention");
-        if (!retention) return failed(retention.error());
-        print_retention(retention->as_object());
-    }
-    return 0;
+    return options.cleaner_only ? 0 : plan_retention(options);
 }
 
 int clean(const CleanOptions& options) {

@@ -4,6 +4,7 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/json.hpp>
+#include <cstdio>
 
 #include <fmt/format.h>
 
@@ -37,6 +38,11 @@ Result<boost::json::value> ask(Socket& socket, const std::string& method, const 
 }
 
 }  // namespace
+
+int failed(const Error& error) {
+    std::fprintf(stderr, "%s\n", error.context.empty() ? error.message().c_str() : (error.context + (error.os ? ": " + error.os.message() : "")).c_str());
+    return error.code == Errc::invalid_argument ? 2 : 1;
+}
 
 Result<boost::json::value> get_tcp(const std::string& host_and_port, const std::string& target) {
     const auto colon = host_and_port.rfind(':');

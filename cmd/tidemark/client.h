@@ -12,6 +12,9 @@ namespace tidemark::tool {
 Result<boost::json::value> get_tcp(const std::string& host_and_port, const std::string& target);
 Result<boost::json::value> ask_unix(const std::string& path, const std::string& method, const std::string& target);
 
+/// Says to standard error what went wrong; returns the exit status that it deserves.
+int failed(const Error&);
+
 /// Percent-encoded for a query.
 std::string encoded(std::string_view text);
 

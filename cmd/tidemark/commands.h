@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -36,9 +37,13 @@ struct DaemonAddress {
 struct PlanOptions {
     DaemonAddress daemon;
     bool cleaner_only = false, retention_only = false;
+    std::string topic;                                              ///< retention of this one only
+    std::vector<std::pair<std::string, std::string>> settings;      ///< tried out instead of what holds
 };
 /// What a running daemon will clean and delete next, and why.
 int plan(const PlanOptions&);
+/// Its second part.
+int plan_retention(const PlanOptions&);
 
 struct CleanOptions {
     DaemonAddress daemon;

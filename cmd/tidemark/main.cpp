@@ -38,7 +38,13 @@ int main(int argc, char** argv) {
     add_http(plan_command);
     plan_command->add_flag("--cleaner", plan_options.cleaner_only, "only what is cleaned");
     plan_command->add_flag("--retention", plan_options.retention_only, "only what is deleted");
+    plan_command->add_option("--topic", plan_options.topic, "retention of this topic only");
+    std::vector<std::string> tried;
+    plan_command->add_option("--set", tried, "key=value: what retention would do with another setting of the topics or the broker")->allow_extra_args(false)->check([](const std::string& text) {
+        return text.find('=') == std::string::npos ? "--set wants key=value" : std::string{};
+    });
     plan_command->callback([&] {
+        for (const auto& text : tried) plan_options.settings.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
         plan_options.daemon = daemon;
         status_code = plan(plan_options);
     });

@@ -1,9 +1,14 @@
 #include "cmd/tidemarkd/api.h"
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cmd/retention_json.h"
+#include "config/config.h"
 
 namespace tidemark {
 namespace {
@@ -16,9 +21,7 @@ Response json_answer(const json::value& value) {
     return {.status = 200, .content_type = std::string(http::json_type), .body = json::serialize(value) + "\n"};
 }
 
-json::value or_null(const std::optional<std::int64_t>& value) { return value ? json::value(*value) : json::value(nullptr); }
 json::value or_null(const std::optional<Timestamp>& value) { return value ? json::value(value->value) : json::value(nullptr); }
-json::value unless_unlimited(std::int64_t value) { return value == storage::unlimited ? json::value(nullptr) : json::value(value); }
 
 json::object named(const TopicPartition& partition) { return {{"topic", partition.topic}, {"partition", partition.partition}}; }
 
@@ -105,28 +108,67 @@ json::object cleaner_of(const ApiParts& parts) {
             {"logs_beyond_max_compaction_lag", stats.lag.logs_delayed}, {"max_delay_ms", stats.lag.max_delay_ms}, {"logs", std::move(logs)}};
 }
 
-json::object retention_of(const ApiParts& parts) {
+/// What `?set.KEY=VALUE` asks to try: topic keys above every topic's own, broker keys above the broker's.
+struct Trial {
+    metadata::ConfigLayers layers;
+    metadata::ConfigMap topic;
+};
+
+Result<Trial> trial_of(const ApiParts& parts, const Request& request) {
+    constexpr std::string_view prefix = "set.";
+    Trial trial{.layers = parts.layers(), .topic = {}};
+    for (const auto& [name, value] : request.query) {
+        if (!name.starts_with(prefix)) continue;
+        const auto key = name.substr(prefix.size());
+        using metadata::ConfigScope;
+        bool known = false;
+        for (const auto scope : {ConfigScope::topic, ConfigScope::broker}) {
+            const auto* schema = metadata::find_config_key(scope, key);
+            if (schema == nullptr) continue;
+            TM_TRYV(metadata::parse_config_value(*schema, value));
+            (scope == ConfigScope::topic ? trial.topic : trial.layers.broker)[key] = value;
+            known = true;
+            break;
+        }
+        if (known) continue;
+        const auto similar = metadata::similar_config_keys(ConfigScope::topic, key);
+        return Error{Errc::invalid_argument, fmt::format("there is no setting {}{}", key, similar.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(similar, ", ")))};
+    }
+    return trial;
+}
+
+Result<json::object> retention_of(const ApiParts& parts, const Request& request) {
+    TM_TRY(const auto trial, trial_of(parts, request));
+    const auto image = parts.controller.image();
+    const auto topic = request.query.find("topic");
+    const bool segments = request.query.contains("segments");
+    const auto differences = config::retention_options(trial.layers).differences;
+    const auto clock = parts.clock_trust.stats();
+    const auto stats = parts.retention.stats();
     json::array logs;
     for (const auto& log : parts.logs.logs()) {
-        const auto config = log->config();
-        auto object = named(log->partition());
-        object["compacts"] = config->compacts;
-        object["deletes"] = config->deletes;
-        object["retention_ms"] = or_null(config->retention_ms);
-        object["retention_bytes"] = or_null(config->retention_bytes);
-        object["min_timestamp"] = or_null(config->retention_min_timestamp);
-        object["min_compaction_lag_ms"] = config->min_compaction_lag_ms;
-        object["max_compaction_lag_ms"] = unless_unlimited(config->max_compaction_lag_ms);
-        json::array deletions;
-        if (const auto plan = parts.retention.plan(*log)) {
-            for (const auto& deletion : plan->decision.deletions)
-                deletions.push_back({{"base_offset", plan->state.segments[deletion.segment].base_offset.value}, {"bytes", plan->state.segments[deletion.segment].bytes}, {"why", deletion.text()}});
-        }
-        object["due"] = std::move(deletions);
+        const auto& partition = log->partition();
+        if (topic != request.query.end() && topic->second != partition.topic) continue;
+        auto overrides = image->overrides(metadata::ResourceType::topic, partition.topic);
+        for (const auto& [key, value] : trial.topic) overrides[key] = value;
+        if (const auto wrong = metadata::topic_contradiction(trial.layers, overrides); wrong && !trial.topic.empty()) return Error{Errc::invalid_argument, partition.topic + ": " + *wrong};
+        const auto plan = retention::plan(*log, metadata::log_config(trial.layers, overrides), parts.clock.now(), differences, clock.trusted);
+        if (!plan) continue;   // it is on its way out, or its directory is offline
+        auto object = to_json(*plan, segments);
+        const auto own = std::ranges::lower_bound(stats.partitions, partition, {}, &retention::PartitionStats::partition);
+        object["deleted"] = to_json(own != stats.partitions.end() && own->partition == partition ? own->deleted : decltype(own->deleted){});
+        const auto ages = log->stats();
+        object["oldest_timestamp"] = or_null(ages.oldest_timestamp);
+        object["newest_timestamp"] = or_null(ages.newest_timestamp);
         logs.push_back(std::move(object));
     }
-    const auto clock = parts.clock_trust.stats();
-    return {{"clock_trusted", clock.trusted}, {"clock_reason", clock.reason}, {"logs", std::move(logs)}};
+    return json::object{{"clock_trusted", clock.trusted}, {"clock_reason", clock.reason}, {"next_run", parts.retention.next_run().value}, {"runs", stats.runs},
+                        {"deleted", to_json(stats.deleted)}, {"logs", std::move(logs)}};
+}
+
+Response retention_answer(const ApiParts& parts, const Request& request) {
+    auto answer = retention_of(parts, request);
+    return answer ? json_answer(*std::move(answer)) : http::json_error(400, answer.error().context);
 }
 
 bool is_ready(const ApiParts& parts) {
@@ -145,7 +187,7 @@ constexpr std::string_view index_page =
     "/api/v1/topics        names, ids, settings\n"
     "/api/v1/topics/NAME   partitions with their offsets and sizes\n"
     "/api/v1/cleaner       what is cleaned next, and why\n"
-    "/api/v1/retention     what is deleted next\n";
+    "/api/v1/retention     what is deleted next, and what was: ?topic=NAME&segments=yes&set.KEY=VALUE\n";
 
 // --- changing --------------------------------------------------------------------------------------------------------
 
@@ -182,7 +224,7 @@ http::Router reading_router(const ApiParts& parts) {
     router.add("GET", "/api/v1/topics", [parts](const Request&) { return json_answer(topics_of(parts)); });
     router.add("GET", "/api/v1/topics/", [parts](const Request& request) { return topic_answer(parts, request); });
     router.add("GET", "/api/v1/cleaner", [parts](const Request&) { return json_answer(cleaner_of(parts)); });
-    router.add("GET", "/api/v1/retention", [parts](const Request&) { return json_answer(retention_of(parts)); });
+    router.add("GET", "/api/v1/retention", [parts](const Request& request) { return retention_answer(parts, request); });
     return router;
 }
 
@@ -194,9 +236,9 @@ http::Router admin_router(const ApiParts& parts) {
         return json_answer(status);
     });
     router.add("POST", "/v1/clean", [parts](const Request& request) { return clean(parts, request); });
-    router.add("POST", "/v1/retention", [parts](const Request&) {
+    router.add("POST", "/v1/retention", [parts](const Request& request) {
         parts.retention.run();
-        return json_answer(retention_of(parts));
+        return retention_answer(parts, request);
     });
     router.add("POST", "/v1/clock/confirm", [parts](const Request&) {
         parts.clock_trust.confirm();

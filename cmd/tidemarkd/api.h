@@ -10,7 +10,8 @@
 ///   /api/v1/topics           names, ids, settings
 ///   /api/v1/topics/NAME      partitions with their offsets and sizes
 ///   /api/v1/cleaner          what is cleaned next, and why
-///   /api/v1/retention        what is deleted next
+///   /api/v1/retention        what is deleted next, and what was; ?topic=NAME one topic's; ?segments=yes when the rest goes;
+///                            ?set.KEY=VALUE what another setting of the topics or the broker would do
 ///
 /// admin.socket:
 ///   GET  /v1/status
@@ -26,6 +27,7 @@
 #include "daemon/server.h"
 #include "http/router.h"
 #include "metadata/controller.h"
+#include "metadata/effective_config.h"
 #include "metrics/exposition.h"
 #include "retention/clock_trust.h"
 #include "retention/scheduler.h"
@@ -44,6 +46,7 @@ struct ApiParts {
     const daemon::Server& server;
     const metrics::Exposition& exposition;
     std::function<bool()> loops_alive;
+    std::function<metadata::ConfigLayers()> layers;      ///< the broker's settings as they are now
 };
 
 http::Router reading_router(const ApiParts&);

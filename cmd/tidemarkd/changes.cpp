@@ -68,6 +68,11 @@ void Changes::set_file(metadata::ConfigMap file, const metadata::Image& image) {
     reconfigure(image);
 }
 
+metadata::ConfigMap Changes::file() const {
+    MutexLock lock(mutex_);
+    return file_;
+}
+
 void Changes::reconfigure(const metadata::Image& image) {
     const auto layers = metadata::config_layers(image, node_id_, file_);
     if (rooms_.cleaner != nullptr) {

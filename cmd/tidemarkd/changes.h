@@ -33,6 +33,7 @@ public:
     void image_changed(const metadata::ImagePtr& before, const metadata::ImagePtr& after) override EXCLUDES(mutex_);
     /// The file was read again: its settings go below what `image` holds.
     void set_file(metadata::ConfigMap file, const metadata::Image& image) EXCLUDES(mutex_);
+    metadata::ConfigMap file() const EXCLUDES(mutex_);
 
 private:
     void reconfigure(const metadata::Image&) REQUIRES(mutex_);
@@ -43,7 +44,7 @@ private:
 
     storage::LogManager& logs_;
     const std::int32_t node_id_;
-    Mutex mutex_;
+    mutable Mutex mutex_;
     metadata::ConfigMap file_ GUARDED_BY(mutex_);
     std::vector<TopicPartition> removed_ GUARDED_BY(mutex_);      // paused, on their way out
     Rooms rooms_ GUARDED_BY(mutex_);

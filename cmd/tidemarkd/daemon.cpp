@@ -185,7 +185,8 @@ Result<> Daemon::Parts::open_http() {
     exposition.add([this] { return metrics::families_of(clock_trust->stats()); });
 
     const ApiParts api{.clock = clock, .logs = *logs, .controller = *controller, .cleaner = *cleaner, .retention = *retention, .clock_trust = *clock_trust, .server = *server,
-                       .exposition = exposition, .loops_alive = [this] { return loops_alive(); }};
+                       .exposition = exposition, .loops_alive = [this] { return loops_alive(); },
+                       .layers = [this] { return metadata::config_layers(*controller->image(), config.node_id, changes->file()); }};
     http = std::make_unique<http::Server>();
     if (config.http.listener) {
         const auto result = http->listen_tcp(config.http.listener->host, config.http.listener->port, reading_router(api));
