@@ -1,1 +1,2 @@
-// CMake wants a source to hang the precompiled header on.
+// A source to hang the precompiled header on.
+#include "tests/support/precompiled/precompiled.h"

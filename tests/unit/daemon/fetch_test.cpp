@@ -271,13 +271,15 @@ TEST_F(Fetch, DeletedTopicEndsTheWait) {
 
 TEST_F(Fetch, ClosedConnectionLeavesNothingBehind) {
     for (int i = 0; i < 20; ++i) {
-        auto gone = broker.client();
-        auto asked = request();
-        asked.max_wait_ms = 60'000;
-        gone.send(asked);
-        until_waiting();
+        {
+            auto gone = broker.client();
+            auto asked = request();
+            asked.max_wait_ms = 60'000;
+            gone.send(asked);
+            until_waiting();
+        }
+        until_waiting(0);
     }
-    until_waiting(0);
 }
 
 TEST_F(Fetch, ThousandsMayWait) {
