@@ -1,0 +1,196 @@
+#include "coordinator/transaction/coordinator.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace tidemark::coordinator {
+
+namespace {
+
+/// Why an operation was not looked at, or not kept, as clients are told it (transaction-coordinator 2).
+ErrorCode told(ErrorCode why) {
+    switch (why) {
+        case ErrorCode::kafka_storage_error:
+        case ErrorCode::not_leader_or_follower: return ErrorCode::not_coordinator;
+        case ErrorCode::unknown_topic_or_partition:
+        case ErrorCode::request_timed_out: return ErrorCode::coordinator_not_available;
+        case ErrorCode::message_too_large:
+        case ErrorCode::record_list_too_large: return ErrorCode::unknown_server_error;
+        default: return why;
+    }
+}
+
+/// Answers of several partitions on their way to become one.
+struct Gathering {
+    Mutex mutex;
+    ListAnswer answer GUARDED_BY(mutex);
+    std::size_t outstanding GUARDED_BY(mutex) = 0;
+};
+
+}  // namespace
+
+bool matches(const TransactionFilter& filter, const NamedTransaction& named, Timestamp now) {
+    const auto& transaction = named.transaction;
+    if (filter.only_unknown_states || (!filter.states.empty() && !filter.states.contains(transaction.state))) return false;
+    if (!filter.producers.empty() && !filter.producers.contains(transaction.producer_id)) return false;
+    // One that has not begun began at -1, and so matches every duration, as in Kafka.
+    if (filter.running_longer_than_ms >= 0 && now - transaction.start <= filter.running_longer_than_ms) return false;
+    return !filter.id || filter.id(named.id);
+}
+
+TransactionCoordinator::TransactionCoordinator(const TransactionOptions& options, RuntimeOptions runtime, Parts parts)
+    : options_(options),
+      parts_(std::move(parts)),
+      markers_({.clock = parts_.runtime.clock,
+                .image = parts_.image,
+                .open_journal = parts_.runtime.open_journal,
+                .write_group_marker = parts_.write_group_marker,
+                .executor = parts_.runtime.executor}),
+      runtime_(std::move(runtime), parts_.runtime, [this](std::int32_t partition) { return make_machine(partition); }) {}
+
+std::unique_ptr<StateMachine> TransactionCoordinator::make_machine(std::int32_t partition) {
+    MutexLock lock(gauges_mutex_);
+    auto& gauges = gauges_[partition];
+    if (!gauges) gauges = std::make_shared<TransactionGauges>();
+    return std::make_unique<TransactionMachine>(partition, options_, *this, gauges);
+}
+
+// --- requests ------------------------------------------------------------------------------------------------------------
+
+template <class Answer>
+void TransactionCoordinator::request(const std::string& id, Then<Answer> then, Operation<Answer> run) {
+    runtime_.request<Answer>(id, [then = std::move(then)](Coded<Answer> answer) { then(answer ? *std::move(answer) : Answer{.error = told(answer.error().code)}); }, std::move(run));
+}
+
+void TransactionCoordinator::init_producer_id(InitTransactions asked, Then<ProducerAnswer> then) {
+    const auto refuse = [&](ErrorCode error) { then({.error = error}); };
+    if (asked.id.empty()) return refuse(ErrorCode::invalid_request);
+    if (asked.two_phase_commit && !options_.two_phase_commit) return refuse(ErrorCode::transactional_id_authorization_failed);
+    if (asked.keep_prepared) return refuse(ErrorCode::unsupported_version);
+    if (!asked.two_phase_commit && (asked.timeout_ms <= 0 || asked.timeout_ms > options_.timeout_ms_max)) return refuse(ErrorCode::invalid_transaction_timeout);
+    const auto timeout_ms = asked.two_phase_commit ? timeout_never : asked.timeout_ms;
+    request<ProducerAnswer>(asked.id, std::move(then), [id = asked.id, timeout_ms, expected = asked.expected](TransactionMachine& machine, Context& context, Reply<ProducerAnswer> reply) {
+        machine.init_producer_id(context, id, timeout_ms, expected, std::move(reply));
+    });
+}
+
+void TransactionCoordinator::add_partitions(const std::string& id, const Producer& producer, std::set<TopicPartition> partitions, std::int16_t client_version, bool patient, Then<ErrorCode> then) {
+    if (id.empty()) return then(ErrorCode::invalid_request);
+    const auto partition = runtime_.partition_of(id);
+    if (!partition) return then(ErrorCode::not_coordinator);
+    const auto reply = [then = std::move(then)](ErrorCode error) { then(told(error)); };
+    runtime_.submit(*partition, [=, partitions = std::move(partitions)](TransactionMachine& machine, Context& context) {
+        machine.add_partitions(context, id, producer, partitions, client_version, patient, reply);
+    }, reply);
+}
+
+void TransactionCoordinator::verify_partitions(const std::string& id, const Producer& producer, std::set<TopicPartition> partitions, Then<VerifyAnswer> then) {
+    if (id.empty()) return then({.error = ErrorCode::invalid_request});
+    request<VerifyAnswer>(id, std::move(then), [=, partitions = std::move(partitions)](TransactionMachine& machine, Context& context, Reply<VerifyAnswer> reply) {
+        machine.verify_partitions(context, id, producer, partitions, std::move(reply));
+    });
+}
+
+void TransactionCoordinator::end_transaction(const std::string& id, const Producer& producer, bool commit, std::int16_t request_version, Then<ProducerAnswer> then) {
+    if (id.empty()) return then({.error = ErrorCode::invalid_request});
+    request<ProducerAnswer>(id, std::move(then), [=](TransactionMachine& machine, Context& context, Reply<ProducerAnswer> reply) {
+        machine.end_transaction(context, id, producer, commit, request_version, std::move(reply));
+    });
+}
+
+void TransactionCoordinator::describe(const std::string& id, Then<ListAnswer> then) {
+    if (id.empty()) return then({.error = ErrorCode::invalid_request});
+    request<ListAnswer>(id, [then = std::move(then)](ListAnswer answer) {
+        if (answer.error == ErrorCode::none && answer.transactions.empty()) answer.error = ErrorCode::transactional_id_not_found;
+        then(std::move(answer));
+    }, [id](TransactionMachine& machine, Context& context, Reply<ListAnswer> reply) { machine.list(context, id, std::move(reply)); });
+}
+
+void TransactionCoordinator::list(TransactionFilter filter, Then<ListAnswer> then) {
+    const auto partitions = runtime_.partitions();
+    if (partitions.empty()) return then({});
+    const auto gathering = std::make_shared<Gathering>();
+    {
+        MutexLock lock(gathering->mutex);
+        gathering->outstanding = partitions.size();
+    }
+    const Reply<ListAnswer> arrived = [gathering, then = std::move(then), filter = std::move(filter), now = parts_.runtime.clock.now()](Coded<ListAnswer> part) {
+        std::optional<ListAnswer> whole;
+        {
+            MutexLock lock(gathering->mutex);
+            auto& answer = gathering->answer;
+            if (part) {
+                for (auto& transaction : part->transactions) {
+                    if (matches(filter, transaction, now)) answer.transactions.push_back(std::move(transaction));
+                }
+            } else if (part.error().code != ErrorCode::not_coordinator) {   // a partition that cannot be read hides its own ids only
+                answer.error = told(part.error().code);
+            }
+            if (--gathering->outstanding == 0) whole = std::move(answer);
+        }
+        if (!whole) return;
+        if (whole->error != ErrorCode::none) whole->transactions.clear();
+        then(*std::move(whole));
+    };
+    for (const auto partition : partitions) {
+        runtime_.submit(partition, [arrived](TransactionMachine& machine, Context& context) { machine.list(context, std::nullopt, arrived); },
+                        [arrived](ErrorCode why) { arrived(Failure{why}); });
+    }
+}
+
+void TransactionCoordinator::write_marker(const TopicPartition& partition, const Marker& marker, Then<ErrorCode> then) { markers_.write(partition, marker, std::move(then)); }
+
+// --- what state machines need --------------------------------------------------------------------------------------------
+
+Coded<ProducerId> TransactionCoordinator::new_producer_id() {
+    auto id = parts_.next_producer_id();
+    if (id) return *id;
+    log_error("no producer id: {}", id.error().message());
+    return Failure{id.error().code == Errc::unsupported ? ErrorCode::unknown_server_error : ErrorCode::coordinator_load_in_progress};
+}
+
+void TransactionCoordinator::send_markers(DueMarkers due) {
+    markers_.send(std::move(due), [this](const DueMarkers& written) {
+        runtime_.submit(written.partition,
+                        [id = written.id, producer = Producer{written.marker.producer_id, written.marker.producer_epoch}](TransactionMachine& machine, Context& context) {
+                            machine.markers_written(context, id, producer);
+                        },
+                        [](ErrorCode) { /* whoever loads the partition next sends the markers again */ });
+    });
+}
+
+void TransactionCoordinator::decision_delayed(std::int32_t partition, std::string id) {
+    runtime_.submit(partition, [id = std::move(id)](TransactionMachine& machine, Context& context) { machine.send_markers_again(context, id); }, [](ErrorCode) {});
+}
+
+// --- life ----------------------------------------------------------------------------------------------------------------
+
+void TransactionCoordinator::tick() {
+    runtime_.tick();
+    markers_.tick();
+}
+
+void TransactionCoordinator::stop() {
+    runtime_.stop();
+    markers_.stop();
+}
+
+TransactionStats TransactionCoordinator::stats() const {
+    TransactionStats stats{.markers_outstanding = markers_.outstanding()};
+    MutexLock lock(gauges_mutex_);
+    for (const auto& [partition, gauges] : gauges_) {
+        stats.ids += gauges->ids.load();
+        stats.open += gauges->open.load();
+        const Timestamp oldest{gauges->oldest_start_ms.load()};
+        if (oldest != no_timestamp && (!stats.oldest_start || oldest < *stats.oldest_start)) stats.oldest_start = oldest;
+        stats.committed += gauges->committed.load();
+        stats.aborted += gauges->aborted.load();
+        stats.timed_out += gauges->timed_out.load();
+        stats.expired_ids += gauges->expired_ids.load();
+    }
+    if (stats.oldest_start) stats.oldest_seconds = static_cast<double>(std::max<std::int64_t>(parts_.runtime.clock.now() - *stats.oldest_start, 0)) / 1000;
+    return stats;
+}
+
+}  // namespace tidemark::coordinator
