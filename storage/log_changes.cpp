@@ -41,7 +41,7 @@ Result<> Log::State::delete_files(const SegmentList& gone, std::vector<io::Path>
     if (gone.empty()) return {};
     for (const auto& segment : gone) {
         if (auto renamed = segment->rename_to(FileSuffix::deleted); !renamed && renamed.error().code != Errc::not_found) return renamed;
-        // A value must not come back after the tombstone behind it has gone: the older name goes for certain first.
+        // The older name goes for certain first: neither a value may come back whose tombstone has gone, nor a hole be left.
         if (in_order || segment == gone.back()) TM_TRYV(sync_names_in(files(), path->get()));
     }
     directory.post_after(std::chrono::milliseconds{config.get()->file_delete_delay_ms},
@@ -89,7 +89,7 @@ Result<> Log::delete_oldest_segments(std::size_t count, std::string_view reason)
     s.tell_start_moved();
     const auto deleted = [&]() -> Result<> {
         TM_TRYV(s.sync_names());  // what follows is there for certain before they go, or the log would lose its end
-        return s.delete_files(gone, std::move(snapshot_files), false);
+        return s.delete_files(gone, std::move(snapshot_files), true);
     }();
     if (!deleted) return s.failed(deleted.error(), "deleting segments");
     return {};
