@@ -47,10 +47,11 @@ Result<std::optional<FoundOffset>> find_time(const Segment& segment, FilePositio
     TM_TRY(const auto file, segment.file());
     record::RecordReader reader;
     HeaderWalk walk(*file, from, segment.bytes());
-    for (;;) {
+    for (Offset first{0};;) {
         TM_TRY(const auto at, walk.next());
         if (!at) return std::optional<FoundOffset>{};
-        if (at->base_offset >= bound && at->last_offset >= bound) return std::optional<FoundOffset>{};
+        if (first >= bound) return std::optional<FoundOffset>{};
+        first = at->last_offset + 1;  // of the next batch at the earliest: a compressed legacy entry does not say where it begins
         if (at->max_timestamp < target || at->last_offset < start) continue;
         TM_TRY(const auto found, find_record(*file, *at, reader, [&](const record::RecordView& r) { return r.timestamp >= target && r.offset >= start; }));
         if (found) return found;
