@@ -110,9 +110,12 @@ Result<Applied> apply_retention(storage::Log& log, Timestamp now, const Differen
     auto decision = decide_trusting(state, *config, now, differences, trusts_clock);
     if (!decision.deletions.empty() && decision.deletions.back().segment + 1 == state.segments.size()) {
         // The active segment goes as well. Sealed first and judged again: what came in meanwhile must not go unseen.
+        const auto reasons = std::move(decision.deletions);
         TM_TRYV(log.roll());
         TM_TRY(state, read_log_state(log, times));
         decision = decide_trusting(state, *config, now, differences, trusts_clock);
+        // The rule that let it go while it was active stays its reason.
+        std::copy_n(reasons.begin(), std::min(reasons.size(), decision.deletions.size()), decision.deletions.begin());
     }
     for (std::size_t i = 0; i < decision.deletions.size();) {
         const auto count = run_of_one_rule(decision.deletions, i);
