@@ -202,14 +202,22 @@ Error invalid_value(const ConfigKey& key, std::string_view value, std::string_vi
     return invalid(fmt::format("Invalid value {} for configuration {}: {}", value, key.name, why));
 }
 
+/// As Kafka's definitions do with what they validate.
+void drop_repeated(std::vector<std::string>& elements) {
+    auto kept = elements.begin();
+    for (auto i = elements.begin(); i != elements.end(); ++i) {
+        if (std::find(elements.begin(), kept, *i) != kept) continue;
+        if (kept != i) *kept = std::move(*i);
+        ++kept;
+    }
+    elements.erase(kept, elements.end());
+}
+
 Result<> check_list(const ConfigKey& key, const std::vector<std::string>& elements) {
     const std::string_view words = key.rule.words;
     if (elements.empty() && !key.rule.empty_allowed) {
         return invalid(fmt::format("Configuration '{}' must not be empty. Valid values include: {}", key.name,
                                    words.empty() ? std::string("any non-empty value") : fmt::format("[{}]", words)));
-    }
-    for (auto i = elements.begin(); i != elements.end(); ++i) {
-        if (std::find(elements.begin(), i, *i) != i) return invalid(fmt::format("Configuration '{}' values must not be duplicated.", key.name));
     }
     const auto allowed = words_of(words);
     for (const std::string& element : elements) {
@@ -391,6 +399,7 @@ Result<ConfigValue> parse_config_value(const ConfigKey& key, std::string_view te
         }
         case ConfigType::list:
             value.list = split_list(trimmed);
+            if (key.rule.kind == ConfigRule::Kind::list) drop_repeated(value.list);
             value.text = fmt::format("{}", fmt::join(value.list, ","));
             if (key.rule.kind == ConfigRule::Kind::throttled_replicas) {
                 TM_TRYV(check_throttled(key, value.list));

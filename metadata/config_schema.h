@@ -34,7 +34,7 @@ struct ConfigRule {
         fraction,            ///< 0..fraction_max
         one_of,              ///< a word of `words`
         one_of_any_case,
-        list,                ///< no empty and no repeated elements, each of `words` when there are some
+        list,                ///< no empty elements, each of `words` when there are some; repeated ones are dropped
         non_empty,
         gzip_level,          ///< -1 or 1..9
         throttled_replicas,  ///< "*" or partition:broker pairs

@@ -29,8 +29,8 @@ public class ConfigValues {
             ConfigDef.ConfigKey key = scopes.get(part[0]).configKeys().get(part[1]);
             String answer;
             try {
-                Object parsed = ConfigDef.parseType(key.name, value, key.type);
-                if (key.validator != null) key.validator.ensureValid(key.name, parsed);
+                // As a broker does: a definition drops repeated words of a list before it validates.
+                Object parsed = new ConfigDef().define(key).parse(Map.of(key.name, value)).get(key.name);
                 answer = "ok\t" + escape(String.valueOf(ConfigDef.convertToString(parsed, key.type)));
             } catch (ConfigException e) {
                 answer = "error\t" + escape(e.getMessage());

@@ -6,7 +6,6 @@ import fnmatch
 KNOWN = [
     ("/create_topics/249 */0/Name", "holds the number of the run"),
     ("/create_topics/collide with each other/*", "two names that collide in one request: Kafka makes both"),
-    ("/create_topics/config cleanup.policy=compact,compact/*", "a word twice in a list: Kafka stores it on creation and drops the second on alteration"),
     ("/create_topics/timeout *", "the topic is there at once, so that no time is too short"),
     ("/delete_records/no partitions/*", "an empty list is answered by an empty list"),
     ("/delete_records/partition twice/*", "both are done, in their order"),

@@ -105,7 +105,7 @@ log.cleaner.max.compaction.lag.ms: 5
 }
 
 TEST(Load, RefusesWhatThisDaemonIsNot) {
-    for (const auto* text : {"log.cleaner.threads: 1\n", "log.dirs: [a, a]\n", "{log.dirs: a, process.roles: broker}\n", "{log.dirs: a, broker.id: 1, node.id: 2}\n", "{log.dirs: a, metadata.log.dir: b}\n",
+    for (const auto* text : {"log.cleaner.threads: 1\n", "{log.dirs: a, process.roles: broker}\n", "{log.dirs: a, broker.id: 1, node.id: 2}\n", "{log.dirs: a, metadata.log.dir: b}\n",
                              "{log.dirs: a, log.retention.ms: 0}\n", "{log.dirs: a, max.connections.per.ip.overrides: x}\n", "{log.dirs: a, listeners: \"\"}\n"})
         EXPECT_THAT(load_text(text).mistakes, Not(IsEmpty())) << text;
     EXPECT_THAT(lines(load_text("{log.dir: a, metadata.log.dir: a, broker.id: 7}\n").mistakes), IsEmpty());
