@@ -1,6 +1,5 @@
-"""Data leaves on time, seen by clients: compaction by its deadline, idle or busy, and KIP-47's minimum timestamp."""
+"""Data leaves on time, seen by clients: compaction by its deadline, idle or busy."""
 
-import struct
 import threading
 import time
 import unittest
@@ -96,25 +95,6 @@ class Compaction(unittest.TestCase):
             for value in range(40):
                 put(connection, "facts", [(b"a", b"%d" % value + b"x" * 500)])
             until(lambda: daemon.metrics()[NUM_LATE] >= 1 and daemon.metrics()[MAX_DELAY] > 0, "the log is late", 30)
-
-
-class MinimumTimestamp(unittest.TestCase):
-    def test_exactly_the_segments_before_it_go(self):
-        with Tidemarkd(FAST) as daemon:
-            connection = kafka_wire.Connection(daemon.port)
-            self.addCleanup(connection.close)
-            base = now_ms() - 10_000_000
-            self.assertEqual(connection.create_topic("dated", 1, {"segment.ms": 1000, "retention.ms": -1, "message.timestamp.before.max.ms": 9223372036854775807}), 0)
-            # Records' timestamps further apart than segment.ms roll a segment each.
-            for i in range(6):
-                put(connection, "dated", [(None, b"%d" % i)], base + i * 100_000)
-            self.assertEqual(len(connection.read_all("dated", 0)), 6)
-            body = struct.pack(">ib", 1, 2) + kafka_wire.text("dated") + struct.pack(">i", 1) + kafka_wire.text("log.retention.mintimestamp") + b"\0" + kafka_wire.text(str(base + 300_000)) + b"\0"
-            self.assertEqual(struct.unpack_from(">h", connection.ask(44, 0, body), 8)[0], 0)
-            until(lambda: connection.list_offset("dated", 0, -2)[2] == 3, "the segments whose newest record is older are gone", 30)
-            self.assertEqual([r[2] for r in connection.read_all("dated", 0)], [b"3", b"4", b"5"], "a record exactly at the timestamp stays")
-            # A pass counts when it is over: the log start moves before.
-            until(lambda: daemon.metrics().get('tidemark_retention_deleted_segments_total{rule="min_timestamp"}') == 3, "the metric tells", 30)
 
 
 if __name__ == "__main__":
