@@ -62,6 +62,7 @@ struct FileStatus {
     std::int64_t bytes = 0;
     Timestamp modified{};       ///< milliseconds, rounded down
     bool is_directory = false;
+    Timestamp changed{};        ///< of its content, names or attributes (ctime); in memory that of its content
 };
 
 struct DirectoryEntry {

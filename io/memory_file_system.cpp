@@ -235,7 +235,7 @@ Result<std::optional<FileStatus>> MemoryFileSystem::status(const Path& path) con
     const auto node = tree_->find(path);
     if (node == nullptr) return std::optional<FileStatus>{};
     MutexLock node_lock(node->mutex);
-    return std::optional(FileStatus{.bytes = static_cast<std::int64_t>(node->bytes.size()), .modified = node->modified, .is_directory = node->is_directory});
+    return std::optional(FileStatus{.bytes = static_cast<std::int64_t>(node->bytes.size()), .modified = node->modified, .is_directory = node->is_directory, .changed = node->modified});
 }
 
 Result<std::vector<DirectoryEntry>> MemoryFileSystem::list(const Path& directory) const {

@@ -179,7 +179,7 @@ Result<std::optional<FileStatus>> PosixFileSystem::status(const Path& path) cons
         if (errno == ENOENT || errno == ENOTDIR) return std::optional<FileStatus>{};
         return last_error("status of " + path);
     }
-    return std::optional(FileStatus{.bytes = status.st_size, .modified = milliseconds_of(status.st_mtim), .is_directory = S_ISDIR(status.st_mode)});
+    return std::optional(FileStatus{.bytes = status.st_size, .modified = milliseconds_of(status.st_mtim), .is_directory = S_ISDIR(status.st_mode), .changed = milliseconds_of(status.st_ctim)});
 }
 
 Result<std::vector<DirectoryEntry>> PosixFileSystem::list(const Path& directory) const {
