@@ -266,7 +266,7 @@ std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
         if (notes.uncleanable && !retry && !notes.requested) continue;
         max_delay = std::max(max_delay, notes.decision.delay_ms);
         if (notes.decision.total_bytes() > 0) dirtiest = std::max(dirtiest, notes.decision.ratio());
-        open.push_back({log, notes.decision, Why::dirty_ratio, notes.requested});
+        open.push_back({log, notes.decision, Why::dirty_ratio, notes.requested, notes.requests});
         codecs.push_back(notes.codec);
     }
     MutexLock lock(mutex_);
@@ -278,9 +278,15 @@ std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
     // What was asked for goes first, eligible or not.
     for (std::size_t i = 0; i < open.size(); ++i) {
         if (!open[i].requested) continue;
-        notes_[open[i].log->partition()].requested = false;
-        if (open[i].decision.cleanable_bytes > 0) order.insert(order.begin(), {i, Why::dirty_ratio});
-        else log_info("[{}] nothing to clean", open[i].log->partition());
+        auto& notes = notes_[open[i].log->partition()];
+        notes.requested = false;
+        if (open[i].decision.cleanable_bytes > 0) {
+            order.insert(order.begin(), {i, Why::dirty_ratio});
+            continue;
+        }
+        log_info("[{}] nothing to clean", open[i].log->partition());
+        notes.requests_done = open[i].request;
+        notes.request_result = "nothing to clean";
     }
     for (const auto& selected : order) {
         auto& chosen = open[selected.index];
@@ -302,7 +308,12 @@ bool CleanerPool::clean(const Chosen& chosen, Workspace& work, std::size_t threa
     const PassRequest request{.first_dirty = chosen.decision.first_dirty, .cleanable_end = chosen.decision.cleanable_end,
                               .horizons_only = chosen.why == Why::horizon, .horizons_expire = trusts_clock()};
     const PassOptions pass_options{.buffer_bytes = options->io_buffer_bytes / std::max(1, options->threads) / 2,
-                                   .broker_message_bytes_max = options->message_bytes_max, .differences = options->differences};
+                                   .broker_message_bytes_max = options->message_bytes_max, .differences = options->differences,
+                                   .progress = [&](std::int64_t bytes) { note_progress(partition, bytes); }};
+    {
+        MutexLock lock(mutex_);
+        notes_[partition].progress = PassProgress{.bytes_total = chosen.decision.cleanable_bytes + chosen.decision.total_bytes()};
+    }
     const auto keep_going = [&]() -> Result<> {
         if (stop.stop_requested()) return Error{Errc::aborted, "the cleaner stops"};
         if (states_.is_aborted(partition)) return Error{Errc::aborted, "asked to stop"};
@@ -322,6 +333,11 @@ bool CleanerPool::clean(const Chosen& chosen, Workspace& work, std::size_t threa
             log_error("[{}] writing the cleaner's checkpoint: {}", partition, written.error().message());
         }
     }
+    {
+        MutexLock lock(mutex_);
+        notes_[partition].progress.reset();
+    }
+    if (chosen.requested) note_request_done(chosen, result ? "cleaned" : result.error().message());
     if (result) {
         report.stats = *result;
         note_success(chosen, report, thread);
@@ -364,6 +380,18 @@ void CleanerPool::note_success(const Chosen& chosen, const PassReport& report, s
         totals_.seconds += s.seconds;
     }
     if (observer_) observer_(report);
+}
+
+void CleanerPool::note_request_done(const Chosen& chosen, std::string result) {
+    MutexLock lock(mutex_);
+    auto& notes = notes_[chosen.log->partition()];
+    notes.requests_done = chosen.request;
+    notes.request_result = std::move(result);
+}
+
+void CleanerPool::note_progress(const TopicPartition& partition, std::int64_t bytes) {
+    MutexLock lock(mutex_);
+    if (auto& progress = notes_[partition].progress) progress->bytes_read += bytes;
 }
 
 void CleanerPool::note_failure(storage::Log& log, Error error) {
@@ -470,20 +498,24 @@ void CleanerPool::removed(const TopicPartition& partition) {
     notes_.erase(partition);
 }
 
-void CleanerPool::request(const TopicPartition& partition) {
+std::uint64_t CleanerPool::request(const TopicPartition& partition) {
+    std::uint64_t number;
     {
         MutexLock lock(mutex_);
-        notes_[partition].requested = true;
+        auto& notes = notes_[partition];
+        notes.requested = true;
+        number = ++notes.requests;
     }
     const std::lock_guard lock(wake_mutex_);
     ++wake_count_;
     wake_.notify_all();
+    return number;
 }
 
 // --- numbers ---------------------------------------------------------------------------------------------------------
 
 PartitionStats CleanerPool::stats_of(const TopicPartition& partition, const Notes& notes, std::optional<WorkState> state) {
-    return {partition, notes.decision, state, notes.uncleanable, notes.last_pass};
+    return {partition, notes.decision, state, notes.uncleanable, notes.last_pass, notes.progress, notes.requests_done, notes.request_result};
 }
 
 PoolStats CleanerPool::stats() const {

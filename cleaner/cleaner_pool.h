@@ -40,6 +40,12 @@ struct Uncleanable {
     std::int64_t retry_in_ms = 0;
 };
 
+/// How far the pass at work is; an estimate, since what it drops is not read a second time everywhere.
+struct PassProgress {
+    std::int64_t bytes_read = 0;                   ///< by both walks
+    std::int64_t bytes_total = 0;
+};
+
 /// One compacted partition as the last round saw it.
 struct PartitionStats {
     TopicPartition partition;
@@ -47,6 +53,9 @@ struct PartitionStats {
     std::optional<WorkState> state;
     std::optional<Uncleanable> uncleanable;
     std::optional<PassReport> last_pass;
+    std::optional<PassProgress> progress;          ///< while one is at work
+    std::uint64_t requests_done = 0;               ///< the last of request()'s numbers that was dealt with
+    std::string request_result;                    ///< of that one: "cleaned", "nothing to clean", or why it failed
 };
 
 struct PoolStats {
@@ -130,8 +139,9 @@ public:
     /// It is gone: its marks and its checkpoint go too. The partition is paused by the caller.
     void removed(const TopicPartition&) EXCLUDES(mutex_);
 
-    /// Cleans it at the next round whatever the dirty ratio; a failure before does not count.
-    void request(const TopicPartition&) EXCLUDES(mutex_);
+    /// Cleans it at the next round whatever the dirty ratio; a failure before does not count. The number of the request:
+    /// PartitionStats::requests_done reaches it when it was dealt with.
+    std::uint64_t request(const TopicPartition&) EXCLUDES(mutex_);
 
     PoolStats stats() const EXCLUDES(mutex_);
     std::optional<PartitionStats> partition(const TopicPartition&) const EXCLUDES(mutex_);
@@ -153,6 +163,9 @@ private:
         std::shared_ptr<const storage::LogConfig> failed_with;      // a change of settings is worth another try
         int failures = 0;
         bool requested = false;
+        std::uint64_t requests = 0, requests_done = 0;
+        std::string request_result;
+        std::optional<PassProgress> progress;
     };
     /// What Kafka's gauges take the maximum or sum of, per thread.
     struct ThreadNotes {
@@ -166,8 +179,8 @@ private:
         CleaningDecision decision;
         Why why = Why::dirty_ratio;
         bool requested = false;
+        std::uint64_t request = 0;                 // its number
     };
-    struct Thread;
 
     void thread_main(const std::stop_token&, std::size_t index);
     void start_threads();
@@ -179,6 +192,8 @@ private:
     bool clean(const Chosen&, Workspace&, std::size_t thread, const std::stop_token&) EXCLUDES(mutex_);
     void note_success(const Chosen&, const PassReport&, std::size_t thread) EXCLUDES(mutex_);
     void note_failure(storage::Log&, Error) EXCLUDES(mutex_);
+    void note_request_done(const Chosen&, std::string result) EXCLUDES(mutex_);
+    void note_progress(const TopicPartition&, std::int64_t bytes) EXCLUDES(mutex_);
     std::size_t delete_old_segments() EXCLUDES(mutex_);
     void scan_horizons(const std::stop_token&);
     void forget_gone_partitions() EXCLUDES(mutex_);

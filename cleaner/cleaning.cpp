@@ -285,6 +285,7 @@ private:
             }
             return std::move(cleaned).error();
         }
+        throttle_.note(output.bytes() - throttled_output_);   // the rest, written at the end
         stats_.bytes_written += output.bytes();
         stats_.segments_before += static_cast<std::int64_t>(sources.size());
         stats_.segments_after += static_cast<std::int64_t>(cleaned->size());
@@ -441,6 +442,7 @@ private:
     Result<Bytes> read(ChunkReader& reader) {
         TM_TRYV(keep_going_());
         TM_TRY(const auto chunk, reader.read());
+        if (options_.progress) options_.progress(static_cast<std::int64_t>(chunk.size()));
         TM_TRYV(wait(static_cast<std::int64_t>(chunk.size())));
         return chunk;
     }

@@ -26,6 +26,8 @@ struct PassOptions {
     std::int64_t buffer_bytes = 262'144;         ///< of the read buffer, and of the write buffer
     std::int64_t broker_message_bytes_max = 1'048'588;
     Differences differences = {};
+    /// Told after each read how many bytes that was; both walks count.
+    std::function<void(std::int64_t bytes)> progress = {};
 };
 
 /// What one pass did. The first group of numbers is counted as Kafka counts (cleaner 12).

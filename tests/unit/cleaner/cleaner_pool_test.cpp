@@ -183,6 +183,63 @@ TEST_F(PoolTest, TheGaugesFollowEachRound) {
     EXPECT_EQ(pool_->stats().max_compaction_delay_secs, 0);
 }
 
+TEST_F(PoolTest, KafkasGaugesAreThoseOfTheLastPasses) {
+    make_pool();                                        // a map of a MiB: 43690 slots
+    EXPECT_EQ(pool_->stats().cleaner_recopy_percent, 0) << "nothing was cleaned yet, and 0 is no NaN";
+    EXPECT_EQ(pool_->stats().time_since_last_run_ms, 0);
+    auto config = compacted();
+    config.min_cleanable_dirty_ratio = 0.4;
+    const auto log = create("a", config);
+    for (int i = 0; i < 900; ++i) append(*log, "k" + std::to_string(i % 450), "v");
+    ASSERT_TRUE(log->roll());
+    ASSERT_TRUE(pool_->run_once().cleaned);
+    auto stats = pool_->stats();
+    EXPECT_EQ(stats.max_dirty_percent, 100);
+    EXPECT_EQ(stats.max_buffer_utilization_percent, 1); // 450 keys
+    EXPECT_EQ(stats.cleaner_recopy_percent, 50);        // of 900 records of one size 450 were written
+    EXPECT_EQ(stats.max_clean_time_secs, 0);
+    EXPECT_EQ(stats.records_superseded, 450u);
+    EXPECT_EQ(stats.passes, 1u);
+    EXPECT_EQ(stats.bytes_written * 2, stats.bytes_read / 2) << "both walks read all of it";
+    EXPECT_EQ(stats.io_bytes, stats.bytes_read + stats.bytes_written);
+    const auto partition = stats_of("a");
+    EXPECT_EQ(partition.decision.ratio(), 1.0);
+    EXPECT_EQ(partition.last_pass->stats.bytes_read, 2 * partition.last_pass->stats.bytes_written);
+    EXPECT_EQ(partition.last_pass->began, clock_.now());
+    EXPECT_EQ(partition.progress, std::nullopt);
+    clock_.advance(1234ms);
+    EXPECT_EQ(pool_->stats().time_since_last_run_ms, 1234);
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    stats = pool_->stats();
+    EXPECT_EQ(stats.time_since_last_run_ms, 0);
+    EXPECT_EQ(stats.max_dirty_percent, 0);
+    EXPECT_EQ(stats.cleaner_recopy_percent, 50) << "as of the thread's last cleaning";
+    ASSERT_EQ(stats.directories.size(), 1u);
+    EXPECT_EQ(stats.directories[0].uncleanable_partitions, 0);
+}
+
+TEST_F(PoolTest, ARequestSaysWhenItWasDealtWith) {
+    auto config = compacted();
+    config.min_cleanable_dirty_ratio = 1;
+    const auto log = dirty("a", 3, config);
+    const auto first = pool_->request({"a", 0});
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"a", 0}));
+    EXPECT_EQ(stats_of("a").requests_done, first);
+    EXPECT_EQ(stats_of("a").request_result, "cleaned");
+    const auto second = pool_->request({"a", 0});
+    EXPECT_GT(second, first);
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_EQ(stats_of("a").requests_done, second);
+    EXPECT_EQ(stats_of("a").request_result, "nothing to clean");
+    append(*log, "k", "new");
+    ASSERT_TRUE(log->roll());
+    damage(*log);
+    const auto third = pool_->request({"a", 0});
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_EQ(stats_of("a").requests_done, third);
+    EXPECT_THAT(stats_of("a").request_result, HasSubstr("CRC"));
+}
+
 TEST_F(PoolTest, GaugesCountLogsThatNobodyMayClean) {
     auto config = compacted();
     config.max_compaction_lag_ms = 60'000;
