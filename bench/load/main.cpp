@@ -173,6 +173,29 @@ int main(int argc, char** argv) {
         flags.show(ready(ready_options));
     });
 
+    CompactOptions compact_options;
+    auto* compact_command = app.add_subcommand("compact", "write random keys, delete some, and see that compaction leaves exactly what it must");
+    compact_command->add_option("--broker", flags.broker, "host:port")->capture_default_str();
+    compact_command->add_option("--topic", compact_options.topic)->capture_default_str();
+    compact_command->add_option("--partitions", compact_options.partitions)->capture_default_str()->check(CLI::PositiveNumber);
+    compact_command->add_option("--messages", compact_options.messages)->capture_default_str()->check(CLI::PositiveNumber);
+    compact_command->add_option("--keys", compact_options.keys, "of each partition")->capture_default_str()->check(CLI::PositiveNumber);
+    compact_command->add_option("--delete-percent", compact_options.delete_percent)->capture_default_str()->check(CLI::Range(0, 100));
+    compact_command->add_option("--batch-records", compact_options.batch_records)->capture_default_str()->check(CLI::PositiveNumber);
+    compact_command->add_option("--codec", compact_options.codec)->transform(CLI::CheckedTransformer(codec_names));
+    compact_command->add_option("--left-max", compact_options.left_max, "share of the messages that may be left in the end")->capture_default_str();
+    compact_command->add_option("--give-up", compact_options.give_up_seconds, "seconds of waiting for that")->capture_default_str();
+    compact_command->add_option("--seed", compact_options.seed)->capture_default_str();
+    compact_command->add_option("--config", flags.configs, "key=value for a topic that is created");
+    compact_command->callback([&] {
+        compact_options.broker = flags.address();
+        compact_options.topic_configs = flags.topic_configs();
+        if (const auto done = compact(compact_options); !done) {
+            std::fprintf(stderr, "tidemark_load: %s\n", done.error().message().c_str());
+            flags.status = 1;
+        }
+    });
+
     VerifyOptions verify_options;
     auto* verify_command = app.add_subcommand("verify", "write counting numbers through kills of the broker and see that none is lost; orders on standard input: status, check, stop");
     verify_command->add_option("--broker", flags.broker, "host:port")->capture_default_str();

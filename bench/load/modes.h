@@ -82,4 +82,22 @@ struct VerifyOptions {
 /// The end of standard input is a stop. The exit status is 1 when anything was wrong.
 int verify(const VerifyOptions&);
 
+struct CompactOptions {
+    Address broker;
+    std::string topic = "compacted";
+    std::int32_t partitions = 4;
+    std::int64_t messages = 1'000'000;
+    std::int64_t keys = 10'000;            ///< of each partition
+    std::int32_t delete_percent = 10;      ///< of the messages
+    std::int32_t batch_records = 200;
+    record::Codec codec = record::Codec::none;
+    double left_max = 0.5;                 ///< share of the messages that may be left in the end
+    double give_up_seconds = 300;
+    std::uint64_t seed = 1;
+    std::map<std::string, std::string> topic_configs = {};
+};
+/// Writes random keys to a compacted topic, deletes some, and reads everything back again and again until the broker has removed
+/// enough: each time every key must have its last value, and no deleted one may be back. Prints a line of JSON.
+Result<> compact(const CompactOptions&);
+
 }  // namespace tidemark::bench
