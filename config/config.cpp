@@ -233,6 +233,8 @@ Loaded load(const Sources& sources) {
     config.http.metrics_per_partition = broker_boolean(layers, "metrics.per.partition.enable");
     config.http.metrics_partitions_max = static_cast<std::size_t>(broker_integer(layers, "metrics.partitions.max"));
     config.logging = {.file = broker_string(layers, "logging.file"), .level = broker_string(layers, "logging.level")};
+    config.audit = {.enable = broker_boolean(layers, "audit.trail.enable"), .file = broker_string(layers, "audit.trail.file"),
+                    .bytes_max = broker_integer(layers, "audit.trail.bytes.max")};
     config.file = layers.file;
     return loaded;
 }

@@ -37,6 +37,12 @@ struct LoggingSettings {
     std::string level = "info";                  ///< logging.level
 };
 
+struct AuditSettings {
+    bool enable = true;                          ///< audit.trail.enable
+    std::string file;                            ///< audit.trail.file; "": in the first log directory
+    std::int64_t bytes_max = 64 << 20;           ///< audit.trail.bytes.max
+};
+
 /// Everything that the daemon is started with.
 struct Config {
     std::int32_t node_id = 1;                    ///< node.id, or broker.id
@@ -47,6 +53,7 @@ struct Config {
     daemon::Options daemon;
     HttpSettings http;
     LoggingSettings logging;
+    AuditSettings audit;
     metadata::ConfigMap file;                    ///< the layer below what was changed over the wire
 };
 

@@ -5,6 +5,7 @@
 
 #include "cmd/tidemark/client.h"
 #include "cmd/tidemark/commands.h"
+#include "cmd/tidemark/plan.h"
 
 namespace tidemark::tool {
 namespace {
@@ -20,33 +21,16 @@ std::string text(const json::object& object, std::string_view key) {
     return json::serialize(*value);
 }
 
-void print_cleaner(const json::object& cleaner) {
-    std::fputs("cleaner\n", stdout);
-    std::fputs(fmt::format("  {:<40} {:<14} {:>10} {:>10} {:>12} {:>7}  {:<14} {:<16}\n", "log", "next", "from", "to", "dirty bytes", "ratio", "deadline ms", "held by").c_str(), stdout);
-    for (const auto& entry : cleaner.at("logs").as_array()) {
-        const auto& log = entry.as_object();
-        std::fputs(fmt::format("  {:<40} {:<14} {:>10} {:>10} {:>12} {:>7}  {:<14} {:<16}\n", text(log, "topic") + "-" + text(log, "partition"), text(log, "next"), text(log, "first_dirty_offset"),
-                               text(log, "cleanable_end_offset"), text(log, "cleanable_bytes"), text(log, "dirty_ratio"), text(log, "deadline"), text(log, "held_by")).c_str(), stdout);
-        if (const auto why = text(log, "uncleanable"); why != "-") std::fputs(("    cannot be cleaned: " + why + "\n").c_str(), stdout);
-    }
-}
-
 }  // namespace
 
 int plan(const PlanOptions& options) {
+    if (!options.log_dirs.empty()) return plan_at_rest(options);
     if (!options.retention_only) {
         const auto cleaner = get_tcp(options.daemon.http, "/api/v1/cleaner");
         if (!cleaner) return failed(cleaner.error());
         print_cleaner(cleaner->as_object());
     }
     return options.cleaner_only ? 0 : plan_retention(options);
-}
-
-int clean(const CleanOptions& options) {
-    const auto answer = ask_unix(options.daemon.admin_socket, "POST", fmt::format("/v1/clean?topic={}&partition={}", encoded(options.topic), options.partition));
-    if (!answer) return failed(answer.error());
-    std::printf("%s-%d will be cleaned at the next round\n", options.topic.c_str(), options.partition);
-    return 0;
 }
 
 int status(const DaemonAddress& daemon) {

@@ -29,6 +29,19 @@ struct VerifyToolOptions {
 /// Whether directories are what they claim to be. Reads only, and everything.
 int verify(const VerifyToolOptions&);
 
+struct AuditOptions {
+    std::vector<std::string> paths;      ///< log directories, all of a broker's; of the trail: it or its directory
+    std::string topic;                   ///< "": all
+    std::vector<std::string> keys;
+    std::string key_file;                ///< one key a line
+    std::string config_file;             ///< the broker's, for its defaults; "": none
+    std::optional<std::int64_t> grace_ms;   ///< beyond a deadline before it is missed; nothing: two backoffs and five seconds
+    bool json = false;
+    bool trail = false;                  ///< show the audit trail instead
+};
+/// Where values of keys still are, what removes them and by when. Reads only; a daemon may run. 1: something is past its deadline.
+int audit(const AuditOptions&);
+
 struct DaemonAddress {
     std::string http = "127.0.0.1:9404";
     std::string admin_socket = "/run/tidemark/admin.socket";
@@ -36,21 +49,27 @@ struct DaemonAddress {
 
 struct PlanOptions {
     DaemonAddress daemon;
+    std::vector<std::string> log_dirs;   ///< of a directory at rest, instead of a daemon
+    std::string config_file;             ///< the broker's, for that; "": its defaults
     bool cleaner_only = false, retention_only = false;
     std::string topic;                                              ///< retention of this one only
     std::vector<std::pair<std::string, std::string>> settings;      ///< tried out instead of what holds
 };
-/// What a running daemon will clean and delete next, and why.
+/// What a running daemon will clean and delete next, and why; or would, when it ran over a directory at rest.
 int plan(const PlanOptions&);
 /// Its second part.
 int plan_retention(const PlanOptions&);
 
 struct CleanOptions {
     DaemonAddress daemon;
+    std::vector<std::string> log_dirs;   ///< of a directory at rest, instead of a daemon
+    std::string config_file;             ///< the broker's, for that; "": its defaults
     std::string topic;
-    std::int32_t partition = 0;
+    std::optional<std::int32_t> partition;   ///< nothing: all
+    bool roll = false;                   ///< the active segment, too
+    bool wait = false;                   ///< until it is done, with progress
 };
-/// Asks a running daemon to clean a log at its next round.
+/// Cleans logs whatever their dirty ratio: has a running daemon do it, or does it, under the daemon's lock.
 int clean(const CleanOptions&);
 
 /// Says who a running daemon is and how it does.

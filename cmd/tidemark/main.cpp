@@ -29,6 +29,18 @@ int main(int argc, char** argv) {
         status_code = verify(verify_options);
     });
 
+    AuditOptions audit_options;
+    auto* audit_command = app.add_subcommand("audit", "where values of a key still are, what removes them and by when; 1 when something is past its deadline");
+    audit_command->add_option("path", audit_options.paths, "all log directories of a broker; with --trail: the trail or its directory")->required()->check(CLI::ExistingPath);
+    audit_command->add_option("--topic", audit_options.topic, "of this topic only");
+    audit_command->add_option("--key", audit_options.keys)->allow_extra_args(false);
+    audit_command->add_option("--key-file", audit_options.key_file, "one key a line")->check(CLI::ExistingFile);
+    audit_command->add_option("--config", audit_options.config_file, "the broker's file, for its defaults")->check(CLI::ExistingFile);
+    audit_command->add_option("--grace-ms", audit_options.grace_ms, "beyond a deadline before it counts as missed; two backoffs and five seconds by themselves");
+    audit_command->add_flag("--json", audit_options.json, "one object a line");
+    audit_command->add_flag("--trail", audit_options.trail, "show the audit trail: what was cleaned and deleted, when and why");
+    audit_command->callback([&] { status_code = audit(audit_options); });
+
     DaemonAddress daemon;
     const auto add_http = [&](CLI::App* command) { command->add_option("--http", daemon.http, "the daemon's http.listener")->capture_default_str(); };
     const auto add_socket = [&](CLI::App* command) { command->add_option("--admin-socket", daemon.admin_socket, "the daemon's admin.socket")->capture_default_str(); };
@@ -36,6 +48,8 @@ int main(int argc, char** argv) {
     PlanOptions plan_options;
     auto* plan_command = app.add_subcommand("plan", "what a running daemon will clean and delete next, and why");
     add_http(plan_command);
+    plan_command->add_option("--log-dir", plan_options.log_dirs, "all log directories of a broker that does not run, instead of asking one")->check(CLI::ExistingDirectory);
+    plan_command->add_option("--config", plan_options.config_file, "that broker's file")->check(CLI::ExistingFile);
     plan_command->add_flag("--cleaner", plan_options.cleaner_only, "only what is cleaned");
     plan_command->add_flag("--retention", plan_options.retention_only, "only what is deleted");
     plan_command->add_option("--topic", plan_options.topic, "retention of this topic only");
@@ -50,10 +64,15 @@ int main(int argc, char** argv) {
     });
 
     CleanOptions clean_options;
-    auto* clean_command = app.add_subcommand("clean", "have a running daemon clean a log at its next round");
+    auto* clean_command = app.add_subcommand("clean", "clean a topic or partition now, whatever the dirty ratio");
     add_socket(clean_command);
+    add_http(clean_command);
+    clean_command->add_option("--log-dir", clean_options.log_dirs, "all log directories of a broker that does not run, instead of asking one")->check(CLI::ExistingDirectory);
+    clean_command->add_option("--config", clean_options.config_file, "that broker's file")->check(CLI::ExistingFile);
+    clean_command->add_flag("--roll", clean_options.roll, "roll the active segment first, so that it is cleaned, too");
+    clean_command->add_flag("--wait", clean_options.wait, "until it is done, with progress");
     clean_command->add_option("topic", clean_options.topic)->required();
-    clean_command->add_option("partition", clean_options.partition)->required();
+    clean_command->add_option("partition", clean_options.partition, "without it all of the topic");
     clean_command->callback([&] {
         clean_options.daemon = daemon;
         status_code = clean(clean_options);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cmd/cleaner_json.h"
 #include "cmd/retention_json.h"
 #include "config/config.h"
 
@@ -86,24 +87,7 @@ json::object cleaner_of(const ApiParts& parts) {
     const auto stats = parts.cleaner.stats();
     const auto options = parts.cleaner.options();
     json::array logs;
-    for (const auto& planned : parts.cleaner.plan()) {
-        const auto& decision = planned.decision;
-        auto log = named(planned.partition);
-        log["next"] = planned.why ? json::value(cleaner::to_string(*planned.why)) : json::value(nullptr);
-        log["first_dirty_offset"] = decision.first_dirty.value;
-        log["cleanable_end_offset"] = decision.cleanable_end.value;
-        log["held_by"] = cleaner::to_string(decision.held_by);
-        log["clean_bytes"] = decision.clean_bytes;
-        log["cleanable_bytes"] = decision.cleanable_bytes;
-        log["dirty_ratio"] = decision.total_bytes() > 0 ? decision.ratio() : 0.0;
-        log["deadline"] = or_null(decision.deadline);
-        log["held_deadline"] = or_null(decision.held_deadline);
-        log["delay_ms"] = decision.delay_ms;
-        log["delete_horizon_due"] = or_null(decision.horizon_due);
-        log["state"] = planned.state ? json::value(cleaner::to_string(*planned.state)) : json::value(nullptr);
-        log["uncleanable"] = planned.uncleanable ? json::value(planned.uncleanable->reason) : json::value(nullptr);
-        logs.push_back(std::move(log));
-    }
+    for (const auto& planned : parts.cleaner.plan()) logs.push_back(to_json(planned));
     return {{"threads", options->threads}, {"backoff_ms", options->backoff_ms}, {"cleanings", stats.passes}, {"failed_cleanings", stats.failed_passes},
             {"logs_beyond_max_compaction_lag", stats.lag.logs_delayed}, {"max_delay_ms", stats.lag.max_delay_ms}, {"logs", std::move(logs)}};
 }
@@ -208,8 +192,23 @@ Response clean(const ApiParts& parts, const Request& request) {
     const auto log = parts.logs.find(*partition);
     if (!log) return http::json_error(404, "there is no log " + partition->text());
     if (!log->config()->compacts) return http::json_error(409, partition->text() + " is not compacted: its cleanup.policy does not contain compact");
-    parts.cleaner.request(*partition);
-    return json_answer(json::object{{"requested", partition->text()}});
+    if (const auto roll = request.query.find("roll"); roll != request.query.end() && roll->second == "yes") {
+        if (const auto rolled = log->roll(); !rolled) return http::json_error(500, rolled.error().message());
+    }
+    return json_answer(json::object{{"requested", partition->text()}, {"request", parts.cleaner.request(*partition)}});
+}
+
+/// How far a request is: what `tidemark clean --wait` asks again and again.
+Response clean_progress(const ApiParts& parts, const Request& request) {
+    const auto partition = partition_in(request);
+    if (!partition) return http::json_error(400, "say which: ?topic=NAME&partition=NUMBER");
+    const auto stats = parts.cleaner.partition(*partition);
+    json::object answer{{"requests_done", stats ? stats->requests_done : 0}, {"result", stats ? stats->request_result : ""}};
+    if (stats && stats->progress) {
+        answer["bytes_read"] = stats->progress->bytes_read;
+        answer["bytes_total"] = stats->progress->bytes_total;
+    }
+    return json_answer(answer);
 }
 
 }  // namespace
@@ -236,6 +235,7 @@ http::Router admin_router(const ApiParts& parts) {
         return json_answer(status);
     });
     router.add("POST", "/v1/clean", [parts](const Request& request) { return clean(parts, request); });
+    router.add("GET", "/v1/clean", [parts](const Request& request) { return clean_progress(parts, request); });
     router.add("POST", "/v1/retention", [parts](const Request& request) {
         parts.retention.run();
         return retention_answer(parts, request);

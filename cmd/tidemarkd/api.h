@@ -15,7 +15,8 @@
 ///
 /// admin.socket:
 ///   GET  /v1/status
-///   POST /v1/clean?topic=T&partition=P   clean at the next round, whatever the dirty ratio
+///   POST /v1/clean?topic=T&partition=P   clean at the next round, whatever the dirty ratio; &roll=yes: the active segment, too
+///   GET  /v1/clean?topic=T&partition=P   how far that is
 ///   POST /v1/retention                   run retention now
 ///   POST /v1/clock/confirm               the wall clock is right (D23)
 #pragma once

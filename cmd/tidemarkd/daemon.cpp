@@ -12,11 +12,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/tidemarkd/api.h"
+#include "cmd/tidemarkd/audit_entries.h"
 #include "cmd/tidemarkd/changes.h"
 #include "cmd/tidemarkd/service.h"
 #include "http/server.h"
 #include "io/posix_file_system.h"
 #include "metadata/local_controller.h"
+#include "storage/audit_trail.h"
+#include "storage/directory_names.h"
 #include "storage/log_directory.h"
 #include "metrics/cleaner_metrics.h"
 #include "metrics/daemon_metrics.h"
@@ -75,6 +78,7 @@ struct Daemon::Parts {
     io::PosixFileSystem files;
     SystemClock clock;
     std::unique_ptr<storage::LogManager> logs;
+    std::unique_ptr<storage::AuditTrail> audit;    // none: switched off
     std::unique_ptr<Changes> changes;
     std::unique_ptr<metadata::LocalController> controller;
     std::unique_ptr<retention::ClockTrust> clock_trust;
@@ -98,6 +102,9 @@ struct Daemon::Parts {
 Result<> Daemon::Parts::open_storage() {
     storage::LogManager::Identity expected{.cluster_id = config.cluster_id, .node_id = config.node_id};
     TM_TRY(logs, storage::LogManager::open(files, clock, config.storage, expected));
+    const auto& trail = config.audit;
+    const auto path = trail.file.empty() ? io::join(logs->metadata_directory(), storage::file_name::audit_trail) : trail.file;
+    if (trail.enable) audit = std::make_unique<storage::AuditTrail>(files, clock, storage::AuditTrailOptions{.path = path, .bytes_max = trail.bytes_max});
     return {};
 }
 
@@ -133,10 +140,15 @@ void Daemon::Parts::start_cleaner_and_retention() {
     clock_trust = std::make_unique<retention::ClockTrust>(files, logs->metadata_directory(), clock, config::retention_options(layers));
     clock_trust->start();
     const auto trusted = [this] { return clock_trust->trusted(); };
-    cleaner = std::make_unique<cleaner::CleanerPool>(*logs, clock, config::cleaner_options(layers), [this](storage::Log& log) { return retention->apply(log); }, cleaner::CleanerPool::Observer{}, trusted);
+    const auto cleaned = [this](const cleaner::PassReport& report) { if (audit) audit->add(audit_entry(report)); };
+    cleaner = std::make_unique<cleaner::CleanerPool>(*logs, clock, config::cleaner_options(layers), [this](storage::Log& log) { return retention->apply(log); }, cleaned, trusted);
     const retention::Scheduler::Guard guard{.pause_if_idle = [this](const TopicPartition& p) { return cleaner->pause_if_idle(p); },
                                             .resume = [this](const TopicPartition& p) { if (const auto r = cleaner->resume(p); !r) log_warning("[{}] {}", p, r.error().message()); }};
-    retention = std::make_unique<retention::Scheduler>(*logs, clock, config::retention_options(layers), guard, retention::Scheduler::Observer{}, trusted);
+    const auto deleted = [this](const retention::SegmentReport& report) {
+        const auto log = logs->find(report.partition);
+        if (audit && log) audit->add(audit_entry(report, clock.now(), log->config()->file_delete_delay_ms));
+    };
+    retention = std::make_unique<retention::Scheduler>(*logs, clock, config::retention_options(layers), guard, deleted, trusted);
     changes->attach({.cleaner = cleaner.get(), .retention = retention.get(), .server = nullptr});
     cleaner->start();
     retention_thread = std::jthread{[this](const std::stop_token& stop) { tick_retention(stop); }};
