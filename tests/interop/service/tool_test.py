@@ -1,6 +1,7 @@
 """The operator's tool on a running daemon and on the files it leaves."""
 
 import glob
+import json
 import os
 import subprocess
 import time
@@ -41,6 +42,67 @@ class Tool(unittest.TestCase):
         missing = tool("clean", "--admin-socket", self.daemon.admin_socket, "nothing", "0")
         self.assertEqual(missing.returncode, 2)
         self.assertIn("there is no log nothing-0", missing.stderr)
+
+    def test_clean_waits_and_takes_all_partitions(self):
+        done = tool("clean", "--admin-socket", self.daemon.admin_socket, "--http", f"127.0.0.1:{self.daemon.http_port}", "--wait", "--roll", "facts")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout.endswith("facts-0: cleaned\n"), done.stdout)
+        # With the active segment rolled, exactly the newest of each key is left.
+        self.assertEqual([r[1:] for r in self.connection.read_all("facts", 0)], [(b"a", b"4"), (b"b", b"\x00\x01")])
+
+    def test_audit(self):
+        arguments = ("audit", self.daemon.data, "--topic", "facts", "--key", "a")
+        before = tool(*arguments)
+        self.assertEqual((before.returncode, before.stderr), (0, ""), "without a lag there is no deadline")
+        self.assertIn("1 values that stay, 4 on their way out, 0 held, 0 PAST", before.stdout)
+        self.assertIn("superseded at offset 2", before.stdout)
+        self.assertEqual(tool("clean", "--admin-socket", self.daemon.admin_socket, "--wait", "--roll", "facts", "0").returncode, 0)
+        # The old files wait for file.delete.delay.ms, a minute.
+        after = [json.loads(line) for line in tool(*arguments, "--json").stdout.splitlines()]
+        self.assertEqual([t["offset"] for t in after if t["place"] == "live"], [8])
+        self.assertEqual(sorted(t["offset"] for t in after if t["place"] != "live"), [0, 2, 4, 6, 8])
+        for trace in after:
+            if trace["place"] == "live":
+                continue
+            self.assertTrue(trace["file"].endswith(".log.deleted"), trace)
+            self.assertLess(trace["gone"], time.time() * 1000 + 60_500)
+        trail = tool("audit", "--trail", self.daemon.data, "--topic", "facts")
+        self.assertEqual((trail.returncode, trail.stderr), (0, ""))
+        self.assertIn("facts-0 0 to 10 cleaned", trail.stdout)
+        self.assertIn("requested; 8 superseded", trail.stdout)
+        self.assertEqual(tool("audit", self.daemon.data).returncode, 2, "no key was named")
+
+    def test_audit_sees_files_that_only_a_reader_has(self):
+        name = os.path.join(self.partition, "00000000000000000000.log")
+        with open(name, "rb"):
+            self.daemon.stop()
+            os.unlink(name)
+            found = tool("audit", self.daemon.data, "--topic", "facts", "--key", "a")
+            self.assertIn(f"{name} (process {os.getpid()})", found.stdout)
+            self.assertIn("unlinked, still open", found.stdout)
+        self.assertNotIn("still open", tool("audit", self.daemon.data, "--topic", "facts", "--key", "a").stdout)
+
+    def test_plan_and_clean_of_a_directory_at_rest(self):
+        locked = tool("clean", "--log-dir", self.daemon.data, "facts")
+        self.assertEqual(locked.returncode, 1)
+        self.assertIn("another process uses the log directory", locked.stderr)
+        running = [line for line in tool("plan", "--cleaner", "--http", f"127.0.0.1:{self.daemon.http_port}").stdout.splitlines() if "facts-0" in line]
+        self.assertEqual(self.daemon.stop(), 0)
+        at_rest = tool("plan", "--log-dir", self.daemon.data)
+        self.assertEqual((at_rest.returncode, at_rest.stderr), (0, ""))
+        self.assertEqual([line for line in at_rest.stdout.splitlines() if "facts-0" in line], running, "the same decision")
+        done = tool("clean", "--log-dir", self.daemon.data, "--roll", "facts")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("facts-0: cleaned", done.stdout)
+        self.assertEqual(tool("verify", self.daemon.data).returncode, 0)
+        self.assertTrue(os.path.exists(os.path.join(self.daemon.data, ".kafka_cleanshutdown")))
+        self.daemon.start()
+        connection = kafka_wire.Connection(self.daemon.port)
+        self.addCleanup(connection.close)
+        self.assertEqual([r[1:] for r in connection.read_all("facts", 0)], [(b"a", b"4"), (b"b", b"\x00\x01")])
+        missing = tool("clean", "--log-dir", self.daemon.directory, "facts")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("no metadata log", missing.stderr)
 
     def test_status(self):
         answer = tool("status", "--admin-socket", self.daemon.admin_socket)
