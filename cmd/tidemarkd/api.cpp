@@ -24,8 +24,6 @@ Response json_answer(const json::value& value) {
 
 json::value or_null(const std::optional<Timestamp>& value) { return value ? json::value(value->value) : json::value(nullptr); }
 
-json::object named(const TopicPartition& partition) { return {{"topic", partition.topic}, {"partition", partition.partition}}; }
-
 // --- reading ---------------------------------------------------------------------------------------------------------
 
 json::object broker_of(const ApiParts& parts) {

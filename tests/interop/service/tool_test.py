@@ -72,6 +72,17 @@ class Tool(unittest.TestCase):
         self.assertIn("requested; 8 superseded", trail.stdout)
         self.assertEqual(tool("audit", self.daemon.data).returncode, 2, "no key was named")
 
+    def test_what_retention_deletes_is_in_the_trail(self):
+        now = int(time.time() * 1000)
+        self.assertEqual(self.connection.create_topic("dated", 1, {"segment.ms": 100, "retention.ms": 3600000, "file.delete.delay.ms": 1000}), 0)
+        for n in range(3):
+            self.assertEqual(self.connection.produce("dated", 0, kafka_wire.batch([(None, b"x")], now - 7200000 + n * 1000))[0], 0)
+        self.assertEqual(self.daemon.admin("POST", "/v1/retention")[0], 200)
+        events = [json.loads(line) for line in tool("audit", "--trail", self.daemon.data, "--topic", "dated", "--json").stdout.splitlines()]
+        self.assertEqual([(e["event"], e["from"], e["to"], e["rule"], e["limit"], e["largest_timestamp"]) for e in events],
+                         [("deleted", n, n + 1, "retention.ms", 3600000, now - 7200000 + n * 1000) for n in range(3)])
+        self.assertIn("dated-0 2 to 3 deleted", tool("audit", "--trail", self.daemon.data).stdout)
+
     def test_audit_sees_files_that_only_a_reader_has(self):
         name = os.path.join(self.partition, "00000000000000000000.log")
         with open(name, "rb"):
@@ -88,8 +99,10 @@ class Tool(unittest.TestCase):
         self.assertIn("another process uses the log directory", locked.stderr)
         running = [line for line in tool("plan", "--cleaner", "--http", f"127.0.0.1:{self.daemon.http_port}").stdout.splitlines() if "facts-0" in line]
         self.assertEqual(self.daemon.stop(), 0)
-        at_rest = tool("plan", "--log-dir", self.daemon.data)
-        self.assertEqual((at_rest.returncode, at_rest.stderr), (0, ""))
+        both = tool("plan", "--log-dir", self.daemon.data)
+        self.assertEqual((both.returncode, both.stderr), (0, ""))
+        self.assertIn("facts-0: cleanup.policy=compact, 400 bytes in 5 segments", both.stdout, "retention's part")
+        at_rest = tool("plan", "--cleaner", "--log-dir", self.daemon.data)
         self.assertEqual([line for line in at_rest.stdout.splitlines() if "facts-0" in line], running, "the same decision")
         done = tool("clean", "--log-dir", self.daemon.data, "--roll", "facts")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
