@@ -98,7 +98,6 @@ Refusable<JoinGroupResponse> ConsumerGroups::classic_join(Context& context, Cons
     GroupDraft draft(group);
     if (sender.replaces) draft.replace_member(*sender.replaces, sender.id);
     const auto* known = group.find(sender.id);
-    const auto before = known == nullptr ? MemberAssignment{} : known->current;
     auto facts = known == nullptr ? MemberFacts{} : known->facts;
     merge(facts, request, version, *subscription, client);
     TM_TRY(const auto update, update_member(context, draft, sender.id, std::move(facts), false));
@@ -107,7 +106,10 @@ Refusable<JoinGroupResponse> ConsumerGroups::classic_join(Context& context, Cons
     response.protocol_name = request.protocols.front().name;
     const bool current = group.assignment_epoch() >= group.epoch();
     if (!downgrades) assign_if_due(context, draft);
-    if (!downgrades || current) TM_TRYV(reconcile_member(context, draft, sender.id, update.subscription_changed, owned));
+    Change change;
+    if (!downgrades || current) {
+        TM_TRY(change, reconcile_member(context, draft, sender.id, update.subscription_changed, owned));
+    }
     response.generation_id = group.find(sender.id)->current.epoch;
     if (downgrades) {
         TM_TRYV(downgrade(context, group, draft, {}, !current));
@@ -117,7 +119,7 @@ Refusable<JoinGroupResponse> ConsumerGroups::classic_join(Context& context, Cons
     after_update(context, group, update);
     if (sender.replaces && *sender.replaces != sender.id) cancel_timers(group.id(), *sender.replaces);
     const auto& member = *group.find(sender.id);
-    set_member_timers(context, group, member, before);
+    set_member_timers(context, group, member, change);
     deadlines_.cancel(key(group, member.id, Timer::join));
     deadlines_.set(key(group, member.id, Timer::sync), context.moment() + std::chrono::milliseconds{member.facts.rebalance_timeout_ms});
     return response;

@@ -123,25 +123,24 @@ Refusable<Response> ConsumerGroups::stay(Context& context, ConsumerGroup& group,
     GroupDraft draft(group, std::move(first));
     if (sender.replaces) draft.replace_member(*sender.replaces, sender.id);
     const auto* known = group.find(sender.id);
-    const auto before = known == nullptr ? MemberAssignment{} : known->current;
     auto facts = known == nullptr ? MemberFacts{} : known->facts;
     merge(facts, request, client);
 
     TM_TRY(const auto update, update_member(context, draft, sender.id, std::move(facts), true));
     assign_if_due(context, draft);
-    TM_TRYV(reconcile_member(context, draft, sender.id, update.subscription_changed, owned));
+    TM_TRY(const auto change, reconcile_member(context, draft, sender.id, update.subscription_changed, owned));
     TM_TRYV(write(context, draft));
     after_update(context, group, update);
     if (sender.replaces && *sender.replaces != sender.id) cancel_timers(group.id(), *sender.replaces);
     const auto& member = *group.find(sender.id);
-    set_member_timers(context, group, member, before);
+    set_member_timers(context, group, member, change);
 
     const bool whole = request.rebalance_timeout_ms != -1 && (request.subscribed_topic_names || request.subscribed_topic_regex) && request.topic_partitions;
     Response response;
     response.member_id = member.id;
     response.member_epoch = member.current.epoch;
     response.heartbeat_interval_ms = setting(*context.image(), group.id(), "consumer.heartbeat.interval.ms", options_->heartbeat_interval);
-    if (request.member_epoch == 0 || whole || before.assigned != member.current.assigned) response.assignment = to_response(member.current.assigned);
+    if (request.member_epoch == 0 || whole || change.assigned) response.assignment = to_response(member.current.assigned);
     return response;
 }
 
@@ -188,10 +187,10 @@ void ConsumerGroups::assign_if_due(Context& context, GroupDraft& draft) const {
     draft.put_assignment_epoch(group.epoch(), context.now());
 }
 
-Refusable<> ConsumerGroups::reconcile_member(Context& context, GroupDraft& draft, const std::string& id, bool subscription_changed, const std::optional<Partitions>& owned) const {
+Refusable<ConsumerGroups::Change> ConsumerGroups::reconcile_member(Context& context, GroupDraft& draft, const std::string& id, bool subscription_changed, const std::optional<Partitions>& owned) const {
     const auto& group = draft.group();
     const auto& member = *group.find(id);
-    if (!subscription_changed && member.is_at(group.assignment_epoch())) return {};
+    if (!subscription_changed && member.is_at(group.assignment_epoch())) return Change{};
     const auto* target = group.target(id);
     const auto subscribed = subscribed_topic_ids(group, member, *context.image());
     auto next = reconcile({.current = member.current,
@@ -202,8 +201,9 @@ Refusable<> ConsumerGroups::reconcile_member(Context& context, GroupDraft& draft
                            .is_held = [&](const Uuid& topic, std::int32_t partition) { return group.is_held(topic, partition); },
                            .owned = owned});
     if (!next) return Refusal{ErrorCode::fenced_member_epoch, "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin."};
-    if (*next != member.current) draft.put_assignment(id, *std::move(next));
-    return {};
+    const Change change{.any = *next != member.current, .assigned = next->assigned != member.current.assigned};
+    if (change.any) draft.put_assignment(id, *std::move(next));
+    return change;
 }
 
 Refusable<> ConsumerGroups::write(Context& context, GroupDraft& draft) {
@@ -291,9 +291,9 @@ void ConsumerGroups::restart_session(Context& context, const ConsumerGroup& grou
     deadlines_.set(key(group, member.id, Timer::session), context.moment() + session_timeout(context, group.id(), member, *options_));
 }
 
-void ConsumerGroups::set_member_timers(Context& context, const ConsumerGroup& group, const ConsumerMember& member, const MemberAssignment& before) {
+void ConsumerGroups::set_member_timers(Context& context, const ConsumerGroup& group, const ConsumerMember& member, const Change& change) {
     restart_session(context, group, member);
-    if (member.current == before || member.is_classic()) return;
+    if (!change.any || member.is_classic()) return;
     const auto rebalance = key(group, member.id, Timer::rebalance);
     if (member.current.state == MemberState::unrevoked_partitions) {
         deadlines_.set(rebalance, context.moment() + std::chrono::milliseconds{member.facts.rebalance_timeout_ms});

@@ -87,6 +87,11 @@ private:
         bool subscription_changed = false;
         bool resolve_regexes = false;
     };
+    /// Of what a member holds.
+    struct Change {
+        bool any = false;
+        bool assigned = false;   ///< other partitions, not only another epoch or state
+    };
 
     ConsumerGroup& group_of(const std::string& id) const;
     Refusable<protocol::ConsumerGroupHeartbeatResponse> start(Context&, const Client&, const protocol::ConsumerGroupHeartbeatRequest&, std::int16_t version);
@@ -109,8 +114,8 @@ private:
     /// When they have been written.
     void after_update(Context&, ConsumerGroup&, const Update&);
     void assign_if_due(Context&, GroupDraft&) const;
-    Refusable<> reconcile_member(Context&, GroupDraft&, const std::string& id, bool subscription_changed, const std::optional<Partitions>& owned) const;
-    void set_member_timers(Context&, const ConsumerGroup&, const ConsumerMember&, const MemberAssignment& before);
+    Refusable<Change> reconcile_member(Context&, GroupDraft&, const std::string& id, bool subscription_changed, const std::optional<Partitions>& owned) const;
+    void set_member_timers(Context&, const ConsumerGroup&, const ConsumerMember&, const Change&);
 
     static TimerKey key(const ConsumerGroup& group, const std::string& member, Timer timer) { return {group.id(), member, timer}; }
     static const char* reason(Timer);
