@@ -42,7 +42,7 @@ public:
             queue_.pop();
             const auto found = timers_.find(entry.key);
             if (found == timers_.end() || found->second.queued != entry.at) continue;   // cancelled, or queued anew
-            if (found->second.deadline > now) {
+            if (found->second.deadline > entry.at) {   // it was moved
                 enqueue(entry.key, found->second);
                 continue;
             }

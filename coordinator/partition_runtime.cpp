@@ -213,7 +213,8 @@ void PartitionRuntime::durable(Offset end, const Result<>& synced) {
         for (auto& waiting : take_waiting([](const Waiting&) { return true; })) {
             for (auto& done : waiting.answers) done(ErrorCode::kafka_storage_error);
         }
-        return enqueue([this, error = synced.error()] { fail(error); });
+        if (phase_.load() != Phase::closed) enqueue([this, error = synced.error()] { fail(error); });
+        return;
     }
     for (auto seen = durable_end_.load(); seen < end.value && !durable_end_.compare_exchange_weak(seen, end.value);) {}
     for (auto& waiting : take_waiting([&](const Waiting& w) { return w.end <= end; })) {

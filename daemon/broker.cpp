@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/log.h"
+#include "daemon/coordinators.h"
 
 namespace tidemark::daemon {
 
@@ -29,14 +30,18 @@ Broker::Broker(Parts parts, const Options& options)
       cluster_id_(parts_.logs.identity().cluster_id),
       frame_budget_(options.limits.queued_bytes_max),
       fetch_sessions_(session_options(options.limits)),
-      disk_(std::max(options.disk_threads, 1)) {
+      disk_(std::max(options.disk_threads, 1)),
+      coordinators_(std::make_unique<Coordinators>(*this)) {
     for (const auto& listener : options.listeners) {
         auto host = !listener.advertised_host.empty() ? listener.advertised_host : is_wildcard(listener.host) ? machine_name() : listener.host;
         endpoints_.push_back({std::move(host), listener.advertised_port != 0 ? listener.advertised_port : listener.port});
     }
 }
 
-Broker::~Broker() { disk_.stop(); }
+Broker::~Broker() {
+    coordinators_->stop();
+    disk_.stop();
+}
 
 void Broker::set_options(const Options& options) {
     // Only what docs name as changeable while running; listeners and threads stay as they were opened.
@@ -65,13 +70,14 @@ bool Broker::waits_for_disk(std::int16_t acks) const {
     return true;
 }
 
-void Broker::create_topic_in_background(const std::string& name) {
+void Broker::create_topic_in_background(metadata::NewTopic topic) {
+    const auto name = topic.name;
     {
         MutexLock lock(creating_mutex_);
         if (!creating_.insert(name).second) return;
     }
-    disk_.submit([this, name] {
-        const auto created = controller().create_topics({{.name = name}}, false);
+    disk_.submit([this, name, topic = std::move(topic)] {
+        const auto created = controller().create_topics({topic}, false);
         if (created.size() == 1 && created.front().outcome.ok()) {
             log_info("[{}] created on first use, {} partitions", name, created.front().partitions);
         } else if (created.size() == 1 && created.front().outcome.code != protocol::ErrorCode::topic_already_exists) {

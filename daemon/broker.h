@@ -20,6 +20,8 @@
 
 namespace tidemark::daemon {
 
+class Coordinators;
+
 /// Where clients find this node, as a listener's requests are told.
 struct Endpoint {
     std::string host;
@@ -56,13 +58,14 @@ public:
     DelayedFetches& delayed_fetches() { return delayed_fetches_; }
     FetchSessions& fetch_sessions() { return fetch_sessions_; }
     RequestStats& stats() { return stats_; }
+    Coordinators& coordinators() { return *coordinators_; }
     FrameBudget& frame_budget() { return frame_budget_; }
 
     /// Whether an answer to `acks` waits for the disk (D10). acks=0 has no answer.
     bool waits_for_disk(std::int16_t acks) const;
 
-    /// Begins to create a topic with the broker's defaults, unless that is going on already.
-    void create_topic_in_background(const std::string& name) EXCLUDES(creating_mutex_);
+    /// Begins to create a topic, with the broker's defaults where it says nothing, unless that is going on already.
+    void create_topic_in_background(metadata::NewTopic) EXCLUDES(creating_mutex_);
 
     // Calls that exist: a Server ends after its last one, since they hold its connections.
     void call_begins() { calls_.fetch_add(1, std::memory_order_relaxed); }
@@ -89,7 +92,8 @@ private:
     Mutex calls_mutex_;
     Condition no_calls_;
 
-    DiskPool disk_;   // last: its jobs use all of the above
+    DiskPool disk_;   // its jobs use all of the above
+    const std::unique_ptr<Coordinators> coordinators_;   // run on it, and stop before it
 };
 
 }  // namespace tidemark::daemon

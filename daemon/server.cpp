@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/broker.h"
 #include "daemon/connection.h"
+#include "daemon/coordinators.h"
 #include "daemon/served_api.h"
 
 namespace tidemark::daemon {
@@ -125,6 +126,7 @@ private:
 
     Task<> accept_loop(Door& door);
     Task<> beat_loop(Loop& loop);
+    Task<> timer_loop();
     void take_in(Loop& loop, Socket socket, const tcp::endpoint& peer, std::size_t listener);
     void open_connection(Loop& loop, Socket socket, Peer peer);
     void sweep(Loop& loop);
@@ -183,6 +185,8 @@ void Server::Impl::start() {
         loop.thread = std::thread{[&loop] { loop.io.run(); }};
         pthread_setname_np(loop.thread.native_handle(), ("network-" + std::to_string(i)).c_str());
     }
+    broker_.coordinators().image_changed(broker_.image());
+    asio::co_spawn(loops_.front()->io, timer_loop(), asio::detached);
     for (auto& door : doors_) {
         boost::system::error_code error;
         door->acceptor.listen(broker_.options()->backlog, error);
@@ -264,6 +268,17 @@ Task<> Server::Impl::beat_loop(Loop& loop) {
     }
 }
 
+/// The coordinators' timers, which count in seconds.
+Task<> Server::Impl::timer_loop() {
+    Timer timer{loops_.front()->io.get_executor()};
+    while (!stopping_) {
+        timer.expires_after(std::chrono::milliseconds{50});
+        const auto [error] = co_await timer.async_wait(as_value);
+        if (error) break;
+        broker_.coordinators().tick();
+    }
+}
+
 bool Server::Impl::all_alive(std::int64_t now_ns) const {
     const auto options = broker_.options();
     const auto late_ns = (options->loop_beat_ms + options->loop_stalled_ms) * 1'000'000;
@@ -316,6 +331,8 @@ bool Server::Impl::stop(std::chrono::milliseconds deadline) {
             for (const auto& connection : std::vector(loop.connections.begin(), loop.connections.end())) connection->cut();
         });
     }
+    // Whoever is parked in a group is answered, though its connection has gone.
+    broker_.coordinators().stop();
     // What was started ends, on the disk pool and in the group commit, before the loops that it comes back to.
     while (!broker_.wait_until_no_calls(now() + std::chrono::seconds{10})) log_warning("stopping: calls are still at work");
     while (!count_.wait_until_none(now() + std::chrono::seconds{10})) log_warning("stopping: connections are still open");
@@ -375,9 +392,11 @@ Result<std::unique_ptr<Server>> Server::open(Parts parts, const Options& options
 }
 
 void Server::start() { impl_->start(); }
+void Server::image_changed(const metadata::ImagePtr& image) { impl_->broker().coordinators().image_changed(image); }
 bool Server::stop(std::chrono::milliseconds deadline) { return impl_->stop(deadline); }
 std::vector<Listener> Server::listeners() const { return impl_->broker().options()->listeners; }
 ServerStats Server::stats() const { return impl_->stats(); }
+std::vector<GroupStats> Server::group_stats() const { return impl_->broker().coordinators().group_stats(); }
 void Server::set_file_config(metadata::ConfigMap file) { impl_->broker().set_file_config(std::move(file)); }
 void Server::set_options(const Options& options) { impl_->broker().set_options(options); }
 Broker& Server::broker() { return impl_->broker(); }

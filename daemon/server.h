@@ -54,7 +54,11 @@ public:
     /// The listeners with the ports that were bound.
     std::vector<Listener> listeners() const;
     ServerStats stats() const;
+    /// Groups and how far they are behind. May wait a second.
+    std::vector<GroupStats> group_stats() const;
 
+    /// To be told of every change, before Controller::image() shows it, from start() on: opens the coordinators' partitions.
+    void image_changed(const metadata::ImagePtr&);
     /// The configuration file was read again.
     void set_file_config(metadata::ConfigMap);
     /// What may change while it runs: limits, auto_create_topics, delete_topics. The rest is ignored.

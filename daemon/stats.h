@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,19 @@ struct TopicStats {
     std::uint64_t records_in = 0;
     std::uint64_t produce_requests = 0, fetch_requests = 0;
     std::uint64_t failed_produce_requests = 0, failed_fetch_requests = 0;
+};
+
+/// One group that this node coordinates.
+struct GroupStats {
+    std::string id, type, state;
+    std::size_t members = 0;
+    struct Partition {
+        std::string topic;
+        std::int32_t partition = 0;
+        std::int64_t committed = -1;
+        std::optional<std::int64_t> lag = {};         ///< to the high watermark; nothing where the log is gone
+    };
+    std::vector<Partition> partitions = {};
 };
 
 /// One event loop.

@@ -27,6 +27,7 @@ void Changes::image_changed(const metadata::ImagePtr& before, const metadata::Im
     forget_removed();
     stop_cleaning_of_no_longer_compacted(were_compacted);
     if (!same_broker_overrides(*before, *after, node_id_)) reconfigure(*after);
+    if (rooms_.server != nullptr) rooms_.server->image_changed(after);
 }
 
 /// The applier's call, in the middle of image_changed().

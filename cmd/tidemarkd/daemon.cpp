@@ -24,6 +24,7 @@
 #include "metrics/cleaner_metrics.h"
 #include "metrics/daemon_metrics.h"
 #include "metrics/exposition.h"
+#include "metrics/group_metrics.h"
 #include "metrics/process.h"
 #include "metrics/retention_metrics.h"
 #include "metrics/storage_metrics.h"
@@ -191,6 +192,7 @@ Result<> Daemon::Parts::open_http() {
     exposition.add([] { return metrics::build_families(); });
     exposition.add([] { return metrics::families_of(metrics::read_process_stats()); });
     exposition.add([this] { return metrics::families_of(server->stats()); });
+    exposition.add([this, cardinality] { return metrics::families_of(server->group_stats(), cardinality); });
     exposition.add([this, cardinality] { return metrics::storage_families(*logs, cardinality); });
     exposition.add([this, cardinality] { return metrics::families_of(cleaner->stats(), cardinality); });
     exposition.add([this, cardinality] { return metrics::families_of(retention->stats(), cardinality); });

@@ -34,6 +34,16 @@ void api_versions(Broker&, const std::shared_ptr<Call>&);
 void produce(Broker&, const std::shared_ptr<Call>&);
 void fetch(Broker&, const std::shared_ptr<Call>&);
 void list_offsets(Broker&, const std::shared_ptr<Call>&);
+void join_group(Broker&, const std::shared_ptr<Call>&);
+void sync_group(Broker&, const std::shared_ptr<Call>&);
+void heartbeat(Broker&, const std::shared_ptr<Call>&);
+void leave_group(Broker&, const std::shared_ptr<Call>&);
+void offset_commit(Broker&, const std::shared_ptr<Call>&);
+void offset_fetch(Broker&, const std::shared_ptr<Call>&);
+void offset_delete(Broker&, const std::shared_ptr<Call>&);
+void list_groups(Broker&, const std::shared_ptr<Call>&);
+void describe_groups(Broker&, const std::shared_ptr<Call>&);
+void delete_groups(Broker&, const std::shared_ptr<Call>&);
 
 // here
 protocol::MetadataResponse metadata(Broker&, Call&, protocol::MetadataRequest&);

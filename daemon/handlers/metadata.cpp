@@ -30,7 +30,7 @@ MetadataResponseTopic describe(const metadata::Topic& topic, bool with_operation
 /// Creation begins here; this answer still says that there is no such topic. Internal ones are their coordinators' to make.
 void create_if_allowed(Broker& broker, const protocol::MetadataRequest& request, std::int16_t version, const std::string& name) {
     const bool wanted = version < 4 || request.allow_auto_topic_creation;
-    if (wanted && broker.options()->auto_create_topics && !is_internal_topic(name)) broker.create_topic_in_background(name);
+    if (wanted && broker.options()->auto_create_topics && !is_internal_topic(name)) broker.create_topic_in_background({.name = name});
 }
 
 }  // namespace

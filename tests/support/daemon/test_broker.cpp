@@ -37,6 +37,7 @@ TestBroker::TestBroker(TestBrokerOptions options) {
     must(controller_->start());
     applier_->resume(*controller_->image());
     controller_->add_listener(applier_.get());
+    controller_->add_listener(&server_listener_);
     logs_->start();
 
     auto& listener = options.daemon.listeners.front();
@@ -44,6 +45,7 @@ TestBroker::TestBroker(TestBrokerOptions options) {
     listener.port = 0;
     if (options.daemon.network_threads == 0) options.daemon.network_threads = 2;
     server_ = must(daemon::Server::open({.logs = *logs_, .controller = *controller_, .clock = clock, .alive = options.alive, .file_config = options.file}, options.daemon));
+    server_listener_.server = server_.get();
     server_->start();
 }
 

@@ -46,11 +46,18 @@ public:
     void delete_topic(const std::string& name);
 
 private:
+    struct ServerListener final : metadata::ImageListener {
+        daemon::Server* server = nullptr;
+        void image_changed(const metadata::ImagePtr&, const metadata::ImagePtr& after) override {
+            if (server != nullptr) server->image_changed(after);
+        }
+    };
     std::unique_ptr<io::MemoryFileSystem> own_files_;
     SystemClock system_clock_;
     std::unique_ptr<storage::LogManager> logs_;
     std::unique_ptr<metadata::LocalController> controller_;
     std::unique_ptr<daemon::ImageApplier> applier_;
+    ServerListener server_listener_;
     std::unique_ptr<daemon::Server> server_;
 };
 

@@ -1,0 +1,69 @@
+#include "daemon/coordinators.h"
+
+#include <algorithm>
+#include <future>
+
+#include "coordinator/internal_topics.h"
+#include "daemon/broker.h"
+#include "metadata/effective_config.h"
+
+namespace tidemark::daemon {
+
+namespace {
+
+metadata::ConfigLayers layers_of(const Broker& broker, const metadata::Image& image) { return metadata::config_layers(image, broker.node_id(), *broker.file_config()); }
+
+coordinator::RuntimeOptions group_runtime(const Broker& broker, const metadata::ConfigLayers& layers) {
+    const auto number = [&](std::string_view key) { return metadata::broker_integer(layers, key); };
+    return {.topic = std::string{coordinator::group_topic},
+            .node_id = broker.node_id(),
+            .load_buffer_bytes = number("offsets.load.buffer.size"),
+            .commit_timeout_ms = number("offsets.commit.timeout.ms"),
+            .codec = static_cast<record::Codec>(number("offsets.topic.compression.codec")),
+            .base_sequence = 0};
+}
+
+coordinator::RuntimeParts runtime_parts(Broker& broker) {
+    const bool wait_for_disk = broker.options()->durability != storage::Durability::page_cache;
+    return {.clock = broker.clock(),
+            .open_journal = [&broker, wait_for_disk](const TopicPartition& partition) -> std::shared_ptr<coordinator::Journal> {
+                auto log = broker.logs().find(partition);
+                return log ? coordinator::journal_of(std::move(log), wait_for_disk) : nullptr;
+            },
+            .executor = [&broker](std::function<void()> job) { broker.disk().submit(std::move(job)); }};
+}
+
+}  // namespace
+
+Coordinators::Coordinators(Broker& broker)
+    : broker_(broker),
+      groups_(group_runtime(broker, layers_of(broker, *broker.image())), runtime_parts(broker), coordinator::group_options(layers_of(broker, *broker.image()))) {}
+
+void Coordinators::image_changed(const metadata::ImagePtr& image) {
+    MutexLock lock(mutex_);
+    if (image->offset < seen_) return;
+    seen_ = image->offset;
+    groups_.image_changed(image, coordinator::group_options(layers_of(broker_, *image)));
+}
+
+std::vector<GroupStats> Coordinators::group_stats() {
+    using Found = std::vector<coordinator::GroupStats>;
+    const auto promise = std::make_shared<std::promise<Found>>();
+    auto future = promise->get_future();
+    groups_.stats([promise](coordinator::Coded<Found> found) { promise->set_value(found ? *std::move(found) : Found{}); });
+    if (future.wait_for(std::chrono::seconds{1}) != std::future_status::ready) return {};
+    std::vector<GroupStats> all;
+    for (auto& group : future.get()) {
+        auto& stats = all.emplace_back(GroupStats{.id = std::move(group.id), .type = std::string{coordinator::to_string(group.type)}, .state = std::move(group.state), .members = group.members});
+        for (auto& [topic, partition, offset] : group.offsets) {
+            const auto log = broker_.logs().find({topic, partition});
+            const auto lag = log ? std::optional{std::max<std::int64_t>(log->high_watermark().value - offset, 0)} : std::nullopt;
+            stats.partitions.push_back({.topic = std::move(topic), .partition = partition, .committed = offset, .lag = lag});
+        }
+    }
+    return all;
+}
+
+void Coordinators::create_group_topic() { broker_.create_topic_in_background(coordinator::group_topic_settings(layers_of(broker_, *broker_.image()))); }
+
+}  // namespace tidemark::daemon
