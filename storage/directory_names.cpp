@@ -9,6 +9,7 @@ namespace tidemark::storage {
 namespace {
 
 constexpr std::size_t directory_name_max = 255;
+constexpr std::string_view damaged_infix = ".damaged-";
 constexpr std::array suffixes = {FileSuffix::cleaned, FileSuffix::swap, FileSuffix::deleted};
 constexpr std::array kinds = {FileKind::log, FileKind::offset_index, FileKind::time_index, FileKind::transaction_index, FileKind::snapshot};
 
@@ -109,6 +110,17 @@ ParsedFile parse_file_name(std::string_view name) {
         parsed.offset = Offset{*offset};
     }
     return parsed;
+}
+
+std::string damaged_file_name(Offset base, Timestamp now) {
+    return segment_file_name(base, FileKind::log) + std::string(damaged_infix) + std::to_string(now.value);
+}
+
+std::optional<Offset> parse_damaged_file_name(std::string_view name) {
+    const auto infix = name.find(damaged_infix);
+    if (infix == std::string_view::npos) return std::nullopt;
+    const auto parsed = parse_file_name(name.substr(0, infix));
+    return parsed.kind == FileKind::log && parsed.suffix == FileSuffix::none ? std::optional(parsed.offset) : std::nullopt;
 }
 
 }  // namespace tidemark::storage

@@ -68,4 +68,9 @@ struct ParsedFile {
 /// Anything that is not a segment's file or a snapshot is FileKind::other (its suffix is told nevertheless).
 ParsedFile parse_file_name(std::string_view name);
 
+/// D21: "<base offset>.log.damaged-<ms>", what recovery cut off a log and kept.
+std::string damaged_file_name(Offset base, Timestamp now);
+/// Its base offset; nothing for any other name.
+std::optional<Offset> parse_damaged_file_name(std::string_view name);
+
 }  // namespace tidemark::storage

@@ -342,7 +342,8 @@ void Log::mark_closed() {
 
 Result<> Log::close() {
     auto& s = *state_;
-    TM_TRYV(s.check_usable());
+    TM_TRYV(s.directory.check());
+    if (s.closed) return Error{Errc::not_found, s.partition.text() + " is closed"};
     MutexLock structure(s.structure_mutex);
     {
         MutexLock lock(s.append_mutex);

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "storage/checkpoint.h"
+#include "storage/repair.h"
 #include "storage/segments_file.h"
 
 namespace tidemark::storage {
@@ -31,7 +32,7 @@ struct Directory {
     LogDirectory dir;
     bool clean = false;
     bool loaded = false;                          // every log of it was looked at: a clean marker may be written
-    OffsetCheckpoint recovery_points, log_starts; // as found
+    OffsetCheckpoint recovery_points, log_starts, high_watermarks; // as found
     SegmentsFile memory;
     Mutex files_mutex;                            // one writer of checkpoint files at a time
     std::map<std::string, std::string> written GUARDED_BY(files_mutex);   // what each checkpoint holds
@@ -163,6 +164,7 @@ Result<> LogManager::State::open_directory(Directory& d) {
     };
     TM_TRY(d.recovery_points, read(file_name::recovery_point_checkpoint, "logs are checked from their start"));
     TM_TRY(d.log_starts, read(file_name::log_start_checkpoint, "logs start where their first segment does"));
+    TM_TRY(d.high_watermarks, read(file_name::high_watermark_checkpoint, "whether logs were longer is not known"));
     if (const auto text = io::read_whole(files, d.at(file_name::segments), small_file_bytes_max)) {
         if (auto parsed = parse_segments_file(as_text(*text))) d.memory = *std::move(parsed);
         else log_warning("{} cannot be read and is made anew", d.at(file_name::segments));
@@ -337,6 +339,7 @@ Result<LoadReport> LogManager::load(const LogConfigLookup& lookup) {
             const auto found = checkpoint.find(partition);
             return found == checkpoint.end() ? Offset{0} : found->second;
         };
+        const auto reached = d.high_watermarks.find(partition);
         const auto memory = d.memory.find(partition);
         RecoveryReport recovery;
         auto log = open_log(d.dir,
@@ -345,6 +348,7 @@ Result<LoadReport> LogManager::load(const LogConfigLookup& lookup) {
                              .config = job.config,
                              .recovery_point = checkpointed(d.recovery_points),
                              .log_start = checkpointed(d.log_starts),
+                             .reached = reached == d.high_watermarks.end() ? std::nullopt : std::optional{reached->second},
                              .clean = d.clean,
                              .memory = memory == d.memory.end() ? nullptr : &memory->second},
                             &recovery);
@@ -355,6 +359,7 @@ Result<LoadReport> LogManager::load(const LogConfigLookup& lookup) {
             report.truncated_bytes += recovery.truncated_bytes;
             report.record_bytes_read += recovery.record_bytes_read;
             ++(log ? report.logs : report.failed);
+            if (log && recovery.may_have_lost_records) report.lost_records.push_back(partition);
             MutexLock guard(s.mutex);
             if (log) s.logs.emplace(partition, *log);
             else s.failed.insert(partition);
@@ -385,8 +390,10 @@ Result<LoadReport> LogManager::load(const LogConfigLookup& lookup) {
         d->loaded = true;
         d->memory.clear();
     }
-    log_info("loaded {} logs{}: {} segments recovered, {} bytes cut, {} logs failed", report.logs, was_clean() ? "" : " after an unclean stop",
-             report.segments_recovered, report.truncated_bytes, report.failed);
+    std::sort(report.lost_records.begin(), report.lost_records.end());
+    const bool unclean = std::any_of(jobs.begin(), jobs.end(), [](const State::Job& job) { return !job.directory->clean; });
+    log_info("loaded {} logs{}: {} segments recovered, {} bytes cut, {} logs failed, {} may have lost records", report.logs,
+             unclean ? " after an unclean stop" : "", report.segments_recovered, report.truncated_bytes, report.failed, report.lost_records.size());
     return report;
 }
 
@@ -650,6 +657,38 @@ Result<> LogManager::remove(const TopicPartition& partition) {
     }();
     if (!written) (void)d.dir.handled(written.error(), "writing checkpoints");
     return {};
+}
+
+Result<RepairResult> LogManager::repair(const TopicPartition& partition, Repair how) {
+    auto& s = *state_;
+    MutexLock repairing(s.create_mutex);
+    const auto log = find(partition);
+    if (log == nullptr) return Error{Errc::not_found, partition.text()};
+    if (!log->state().damaged) return refused(partition.text() + " is not damaged");
+    auto& d = *s.directory_of(*log);
+    TM_TRYV(log->close());
+    {
+        MutexLock lock(s.mutex);
+        s.logs.erase(partition);
+    }
+    OpenLogOptions options{.partition = partition,
+                           .directory = log->directory(),
+                           .config = log->config(),
+                           .recovery_point = log->recovery_point(),
+                           .log_start = log->log_start_offset(),
+                           .clean = true};
+    auto repaired = repair_log(d.dir, options, how);
+    options.clean = repaired.has_value();  // otherwise it may have been left in the middle
+    auto again = open_log(d.dir, options);
+    if (again) s.adopt(*again);
+    {
+        MutexLock lock(s.mutex);
+        if (again) s.logs.emplace(partition, *again);
+        else s.failed.insert(partition);
+    }
+    if (!repaired) return d.dir.handled(std::move(repaired).error(), "repairing " + partition.text());
+    if (!again) return d.dir.handled(std::move(again).error(), "opening " + partition.text());
+    return repaired;
 }
 
 // --- the cleaner's checkpoint ------------------------------------------------------------------------------------------

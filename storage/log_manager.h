@@ -17,6 +17,9 @@ struct FoundLog {
 };
 using LogConfigLookup = std::function<std::shared_ptr<const LogConfig>(const FoundLog&)>;
 
+enum class Repair : std::uint8_t;
+struct RepairResult;
+
 struct LogDirStats {
     io::Path path;
     Uuid directory_id;
@@ -35,6 +38,7 @@ struct LoadReport {
     std::int64_t segments_recovered = 0;
     std::int64_t truncated_bytes = 0;
     std::int64_t record_bytes_read = 0;
+    std::vector<TopicPartition> lost_records = {};   ///< an unclean stop may have taken some (D10): their leader epoch goes up
 };
 
 /// Order of life: open() locks the directories and reads meta.properties and checkpoints; load() opens every log (in
@@ -82,6 +86,10 @@ public:
     Result<std::shared_ptr<Log>> create(const TopicPartition&, Uuid topic_id, std::shared_ptr<const LogConfig>, std::optional<Uuid> directory_id = {});
     /// Renames the directory to `-delete`; its files go after the broker's delay.
     Result<> remove(const TopicPartition&);
+
+    /// D21: decides what becomes of a damaged log, which is closed for it and opened again. Errc::not_found; Errc::
+    /// invalid_argument when it is not damaged.
+    Result<RepairResult> repair(const TopicPartition&, Repair);
 
     /// The cleaner's checkpoints, one file per directory: first dirty offset per partition (cleaner 11).
     Result<std::unordered_map<TopicPartition, Offset>> read_cleaner_checkpoints() const;

@@ -26,21 +26,6 @@ constexpr std::size_t zeros_that_count = 8;    // as long as a base offset, whic
 constexpr int crc_tries_max = 4096;
 constexpr std::size_t split_chunk_bytes = 1 << 20;
 
-std::string damaged_file_name(Offset base, Timestamp now) {
-    return segment_file_name(base, FileKind::log) + ".damaged-" + std::to_string(now.value);
-}
-
-bool is_damaged_file(std::string_view name) { return name.find(".log.damaged-") != std::string_view::npos; }
-
-/// A v2 batch that begins at `at`, valid to the last bit and not below `expected`.
-bool valid_batch_at(Bytes tail, std::size_t at, Offset expected, int& crc_tries) {
-    if (tail.size() - at < record::v2_header_bytes || tail[at + 16] != std::byte{2}) return false;
-    const auto parsed = record::BatchView::parse(tail.subspan(at));
-    if (!parsed || parsed->base_offset() < expected || parsed->base_offset() - expected > relative_offset_max) return false;
-    if (parsed->last_offset_delta() < 0 || (parsed->attributes() & ~0x7f) != 0) return false;
-    return crc_tries-- > 0 && parsed->crc_matches();
-}
-
 }  // namespace
 
 // --- decisions ---------------------------------------------------------------------------------------------------------
@@ -78,9 +63,21 @@ std::vector<std::string> replaced_by_swap(const std::vector<std::string>& names,
     for (const auto& name : names) {
         const auto parsed = parse_file_name(name);
         if (parsed.kind == FileKind::other || parsed.suffix == FileSuffix::swap) continue;
-        if (parsed.offset >= from && parsed.offset < to) replaced.push_back(name);
+        // An empty segment's range is empty, and still the old indexes of its name are not its own.
+        const bool is_index = parsed.kind != FileKind::log && parsed.kind != FileKind::snapshot;
+        const bool shares_name = is_index && std::any_of(ranges.begin(), ranges.end(), [&](const auto& range) { return range.base == parsed.offset; });
+        if ((parsed.offset >= from && parsed.offset < to) || shares_name) replaced.push_back(name);
     }
     return replaced;
+}
+
+std::optional<record::BatchView> valid_batch_at(Bytes bytes, std::size_t at, Offset expected, int& crc_tries) {
+    if (bytes.size() - at < record::v2_header_bytes || bytes[at + 16] != std::byte{2}) return std::nullopt;
+    const auto parsed = record::BatchView::parse(bytes.subspan(at));
+    if (!parsed || parsed->base_offset() < expected || parsed->base_offset() - expected > relative_offset_max) return std::nullopt;
+    if (parsed->last_offset_delta() < 0 || (parsed->attributes() & ~0x7f) != 0) return std::nullopt;
+    if (crc_tries-- <= 0 || !parsed->crc_matches()) return std::nullopt;
+    return *parsed;
 }
 
 Damage classify_damage(Bytes tail, FilePosition position, Offset expected) {
@@ -101,6 +98,11 @@ Damage classify_damage(Bytes tail, FilePosition position, Offset expected) {
         if (part.size() >= zeros_that_count && std::all_of(part.begin(), part.end(), [](std::byte b) { return b == std::byte{0}; })) return Damage::torn;
     }
     return Damage::damaged;
+}
+
+bool may_have_lost_records(const StopTraces& t) {
+    if (t.clean) return false;
+    return t.truncated_bytes > 0 || t.end < t.recovery_point || (t.high_watermark && t.end < *t.high_watermark) || t.machine_restarted;
 }
 
 // --- producer state ----------------------------------------------------------------------------------------------------
@@ -234,8 +236,11 @@ private:
     /// Bytes that were cut.
     Result<std::int64_t> recover(Segment&, const SegmentMap& known);
     Result<> keep_damaged(Segment&, std::int64_t valid, Offset expected);
+    Result<> keep_later_segments(Offset damaged);
+    Result<bool> overflows(const Segment&) const;
     Result<> split(Segment&);
     Result<> settle_end();
+    Result<> look_for_loss();
     Result<> load_epochs();
     Result<> load_producers();
     Result<std::set<Offset>> snapshots_on_disk() const;
@@ -281,9 +286,9 @@ Result<> Loader::remove_leftovers() {
     }
     TM_TRYV(remove_files(plan.discard));
     for (const auto& name : found) {
-        if (!is_damaged_file(name)) continue;
+        if (!parse_damaged_file_name(name)) continue;
         report_.damaged_file = name;
-        if (strict_) state_.damaged = true;
+        if (strict_ && !options_.serve_damaged) state_.damaged = true;
     }
     if (!plan.finish.empty()) TM_TRYV(finish_swap(plan.finish));
     return {};
@@ -346,6 +351,18 @@ Result<> Loader::remember(Segment& segment) const {
     return {};
 }
 
+/// Whether it spans more offsets than its indexes can hold. Reads headers only.
+Result<bool> Loader::overflows(const Segment& segment) const {
+    TM_TRY(const auto file, segment.file());
+    HeaderWalk walk(*file, FilePosition{0}, segment.bytes());
+    for (;;) {
+        const auto batch = walk.next();
+        if (!batch && batch.error().code != Errc::corrupt) return batch.error();
+        if (!batch || !*batch) return false;  // what is damaged is found when it is read
+        if ((*batch)->last_offset - segment.base_offset() > relative_offset_max) return true;
+    }
+}
+
 Result<> Loader::load_segment(Offset base, const Segment::Found& found, bool unflushed, bool* was_split) {
     TM_TRY(const auto segment, Segment::open(directory_.open_files(), directory_.clock(), state_.path, base, segment_options_, found));
     TM_TRYV(remember(*segment));
@@ -366,6 +383,10 @@ Result<> Loader::load_segment(Offset base, const Segment::Found& found, bool unf
             return split(*segment);
         }
         if (!recovered) return std::move(recovered).error();
+    } else if (!found.offset_index) {
+        // Rebuilt when it is needed; but whether that is possible must be known now (7.5).
+        TM_TRY(*was_split, overflows(*segment));
+        if (*was_split) return split(*segment);
     }
     segments_.emplace(base, segment);
     return {};
@@ -516,11 +537,27 @@ Result<> Loader::keep_damaged(Segment& segment, std::int64_t valid, Offset expec
     }
     TM_TRYV(kept->sync());
     TM_TRYV(sync_names());
+    TM_TRYV(keep_later_segments(segment.base_offset()));
     log_error("[{}] {} is damaged at {}, and valid batches follow: kept as {}; the partition serves nothing until it is repaired",
               options_.partition, segment.path().name(FileKind::log), valid, name);
     report_.damaged_file = name;
     state_.damaged = true;
     return {};
+}
+
+/// What lies behind the damage in later segments is kept in the same way: before the cut, or the next start would take them
+/// for the log's own.
+Result<> Loader::keep_later_segments(Offset damaged) {
+    const auto now = directory_.clock().now();
+    for (auto later = segments_.upper_bound(damaged); later != segments_.end(); later = segments_.erase(later)) {
+        const auto base = later->first;
+        later->second->close_files();
+        TM_TRYV(files().rename(in_directory(segment_file_name(base, FileKind::log)), in_directory(damaged_file_name(base, now))));
+        for (const auto kind : {FileKind::offset_index, FileKind::time_index, FileKind::transaction_index, FileKind::snapshot}) {
+            TM_TRYV(remove_files({segment_file_name(base, kind)}));
+        }
+    }
+    return sync_names();
 }
 
 Result<> Loader::recover_unflushed() {
@@ -535,14 +572,17 @@ Result<> Loader::recover_unflushed() {
         if (!recovered) {
             const auto code = recovered.error().code;
             if (code == Errc::offset_overflow) TM_TRYV(split(current));
-            if (code != Errc::unexpected_offset && code != Errc::io) return std::move(recovered).error();
+            // Kafka empties the segment for an I/O error, too: its replicas have the records. Here the directory goes offline.
+            if (code != Errc::unexpected_offset && (code != Errc::io || strict_)) return std::move(recovered).error();
             log_warning("[{}] the segment at {} cannot be recovered and is emptied: {}", options_.partition, current.base_offset().value, recovered.error().message());
             TM_TRYV(current.reset_indexes());
             TM_TRYV(current.finish_recovery(0));
             cut = true;
         }
         if (!cut) continue;
-        SegmentList later(unflushed.begin() + static_cast<std::ptrdiff_t>(i) + 1, unflushed.end());
+        SegmentList later;
+        std::copy_if(unflushed.begin() + static_cast<std::ptrdiff_t>(i) + 1, unflushed.end(), std::back_inserter(later),
+                     [&](const auto& s) { return segments_.contains(s->base_offset()); });
         if (!later.empty()) log_warning("[{}] {} segments behind the cut are deleted", options_.partition, later.size());
         delete_later(std::move(later), true);
         break;
@@ -622,6 +662,18 @@ Result<> Loader::settle_end() {
     return segments_.rbegin()->second->become_active(segment_options_);
 }
 
+Result<> Loader::look_for_loss() {
+    const auto& clock = directory_.clock();
+    TM_TRY(const auto written, segments_.rbegin()->second->modified());
+    report_.may_have_lost_records = may_have_lost_records({.clean = options_.clean,
+                                                           .truncated_bytes = report_.truncated_bytes,
+                                                           .end = end_,
+                                                           .recovery_point = options_.recovery_point,
+                                                           .high_watermark = options_.reached,
+                                                           .machine_restarted = written < clock.now() - clock.since_boot().count()});
+    return {};
+}
+
 Result<> Loader::load_epochs() {
     auto read = read_leader_epochs(files(), in_directory(file_name::leader_epoch_checkpoint));
     if (read) {
@@ -675,6 +727,7 @@ Result<> Loader::load() {
     TM_TRYV(remove_leftovers());
     TM_TRYV(load_segments());
     TM_TRYV(settle_end());
+    TM_TRYV(look_for_loss());
     const auto log_start = std::max(options_.log_start, segments_.begin()->first);
     const auto recovery_point = std::max(options_.clean ? end_ : std::min(options_.recovery_point, end_), log_start);
     epochs_changed_ |= epochs_.truncate_from_end(end_);

@@ -31,6 +31,10 @@ struct SwapRange {
 /// The files that the swap replaces: not `.swap` themselves, their number inside the envelope of the ranges.
 std::vector<std::string> replaced_by_swap(const std::vector<std::string>& names, const std::vector<SwapRange>& ranges);
 
+/// The v2 batch that begins at `at`, when one does, valid to the last bit and not below `expected`. A CRC is computed only
+/// while `crc_tries` lasts.
+std::optional<record::BatchView> valid_batch_at(Bytes bytes, std::size_t at, Offset expected, int& crc_tries);
+
 /// How a `.log` goes on behind the last batch that is valid.
 enum class Damage : std::uint8_t {
     none,
@@ -39,6 +43,19 @@ enum class Damage : std::uint8_t {
 };
 /// `tail`: the file from the first invalid byte on, which stands at `position`. `expected`: the next offset.
 Damage classify_damage(Bytes tail, FilePosition position, Offset expected);
+
+/// What a stop left of a log, compared with what was known of it before.
+struct StopTraces {
+    bool clean = false;
+    std::int64_t truncated_bytes = 0;
+    Offset end{};                                    ///< of the log, once it is loaded
+    Offset recovery_point{};                         ///< as checkpointed; 0 when unknown
+    std::optional<Offset> high_watermark = {};       ///< as checkpointed
+    bool machine_restarted = false;                  ///< since the log was last written to
+};
+/// D10: whether an unclean stop may have taken records that somebody had read: bytes were cut, the end is below what was
+/// checkpointed, or the machine went down, which takes what was in its memory without a trace.
+bool may_have_lost_records(const StopTraces&);
 
 // --- opening -----------------------------------------------------------------------------------------------------------
 
@@ -61,8 +78,10 @@ struct OpenLogOptions {
     Offset recovery_point{};                         ///< as checkpointed; 0 when unknown
     Offset log_start{};
     std::optional<Offset> high_watermark = {};       ///< as checkpointed; nothing: the log end (a single replica)
+    std::optional<Offset> reached = {};              ///< what the log is known to have reached: its checkpointed high watermark
     bool clean = false;                              ///< the directory had its clean marker
     bool load_producers_now = false;                 ///< also when they could wait
+    bool serve_damaged = false;                      ///< although a kept tail waits for a decision: whoever repairs it (D21)
     const LogMemory* memory = nullptr;
 };
 
@@ -72,6 +91,7 @@ struct RecoveryReport {
     std::int64_t record_bytes_read = 0;
     bool replayed_without_snapshot = false;          ///< D22
     std::optional<std::string> damaged_file;         ///< D21: what was cut is kept here
+    bool may_have_lost_records = false;              ///< D10
 };
 
 /// Errc::corrupt where Kafka's loader gives up, too; the directory is as it was then, but for leftovers.

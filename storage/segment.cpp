@@ -111,12 +111,25 @@ Result<> Segment::ensure_offset_index() const {
     return rebuild_offset_index();
 }
 
+/// Every segment that took its last append has an entry, unless no batch has a timestamp. Kafka puts an empty index where
+/// one was missing (D9).
+Result<> Segment::check_without_timestamps() const {
+    TM_TRY(const auto log, log_.get());
+    HeaderWalk walk(*log, FilePosition{0}, bytes());
+    for (;;) {
+        const auto batch = walk.next();
+        if (!batch || !*batch) return {};  // what is damaged is found when it is read
+        if ((*batch)->max_timestamp > no_timestamp) return Error{Errc::corrupt, "empty, though the records have timestamps"};
+    }
+}
+
 Result<> Segment::ensure_time_index() const {
     {
         MutexLock lock(lazy_mutex_);
         if (time_index_ready_ || time_index_missing_.load(std::memory_order_acquire)) return {};
         auto loaded = time_index_.file().load(options_.check_indexes);
         if (loaded && options_.check_indexes) loaded = time_index_.check();
+        if (loaded && options_.check_indexes && time_index_.file().entries() == 0) loaded = check_without_timestamps();
         if (loaded) {
             time_index_ready_ = true;
             return {};

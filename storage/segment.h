@@ -198,6 +198,7 @@ private:
 
     Result<> ensure_offset_index() const EXCLUDES(lazy_mutex_);
     Result<> ensure_time_index() const EXCLUDES(lazy_mutex_);
+    Result<> check_without_timestamps() const;
     Result<> ensure_writable();
     Result<std::optional<TimeIndex::Entry>> largest_locked() const REQUIRES(lazy_mutex_);
     Result<> note_batch(FilePosition, const AppendedBatch&, bool index_must_fit) REQUIRES(lazy_mutex_);

@@ -80,7 +80,7 @@ Result<> PartitionCheck::sort_names() {
             logs_.insert(parsed.offset);
         } else if (parsed.kind == FileKind::snapshot) {
             snapshots_.insert(parsed.offset);
-        } else if (entry.name.find(".log.damaged-") != std::string::npos) {
+        } else if (parse_damaged_file_name(entry.name)) {
             fault(at(entry.name), "a damaged tail that waits for `tidemark repair`");
         }
     }

@@ -33,6 +33,16 @@ int plan(const PlanOptions& options) {
     return options.cleaner_only ? 0 : plan_retention(options);
 }
 
+int repair_in_daemon(const RepairRequest& request) {
+    const auto answer = ask_unix(request.daemon.admin_socket, "POST",
+                                 fmt::format("/v1/repair?topic={}&partition={}&how={}", encoded(request.topic), request.partition, request.restore ? "restore" : "drop"));
+    if (!answer) return failed(answer.error());
+    const auto& done = answer->as_object();
+    std::printf("%s-%d: %s batches with %s records were put back, the log ends at %s\n", request.topic.c_str(), request.partition, text(done, "batches").c_str(),
+                text(done, "records").c_str(), text(done, "log_end_offset").c_str());
+    return 0;
+}
+
 int status(const DaemonAddress& daemon) {
     const auto answer = ask_unix(daemon.admin_socket, "GET", "/v1/status");
     if (!answer) return failed(answer.error());

@@ -42,6 +42,13 @@ struct AuditOptions {
 /// Where values of keys still are, what removes them and by when. Reads only; a daemon may run. 1: something is past its deadline.
 int audit(const AuditOptions&);
 
+struct RepairToolOptions {
+    std::vector<std::string> paths;      ///< log directories that no daemon uses
+    bool restore = false, drop = false;  ///< neither: only says what there is
+};
+/// D21: shows what starts kept of damaged logs, and decides what becomes of it.
+int repair(const RepairToolOptions&);
+
 struct DaemonAddress {
     std::string http = "127.0.0.1:9404";
     std::string admin_socket = "/run/tidemark/admin.socket";
@@ -71,6 +78,15 @@ struct CleanOptions {
 };
 /// Cleans logs whatever their dirty ratio: has a running daemon do it, or does it, under the daemon's lock.
 int clean(const CleanOptions&);
+
+struct RepairRequest {
+    DaemonAddress daemon;
+    std::string topic;
+    std::int32_t partition = 0;
+    bool restore = false;
+};
+/// Has a running daemon repair a damaged log.
+int repair_in_daemon(const RepairRequest&);
 
 /// Says who a running daemon is and how it does.
 int status(const DaemonAddress&);

@@ -78,6 +78,24 @@ int main(int argc, char** argv) {
         status_code = clean(clean_options);
     });
 
+    RepairToolOptions repair_options;
+    std::pair<std::string, std::int32_t> repair_log;
+    auto* repair_command = app.add_subcommand("repair", "what became of damaged logs: show it, put back what is valid, or let go of it");
+    repair_command->add_option("directory", repair_options.paths, "log directories that no daemon uses")->check(CLI::ExistingDirectory);
+    auto* restore_flag = repair_command->add_flag("--restore", repair_options.restore, "put the valid batches back behind the end of their logs");
+    repair_command->add_flag("--drop", repair_options.drop, "let the logs end where they were cut")->excludes(restore_flag);
+    auto* in_daemon = repair_command->add_option("--daemon", repair_log, "TOPIC PARTITION: have a running daemon do it");
+    add_socket(repair_command);
+    repair_command->callback([&] {
+        if (in_daemon->count() == 0) {
+            if (repair_options.paths.empty()) throw CLI::RequiredError("directory");
+            status_code = repair(repair_options);
+            return;
+        }
+        if (!repair_options.restore && !repair_options.drop) throw CLI::RequiredError("--restore or --drop");
+        status_code = repair_in_daemon({.daemon = daemon, .topic = repair_log.first, .partition = repair_log.second, .restore = repair_options.restore});
+    });
+
     auto* status_command = app.add_subcommand("status", "who a running daemon is and how it does");
     add_socket(status_command);
     status_command->callback([&] { status_code = status(daemon); });

@@ -10,6 +10,7 @@
 #include "cmd/cleaner_json.h"
 #include "cmd/retention_json.h"
 #include "config/config.h"
+#include "storage/repair.h"
 
 namespace tidemark {
 namespace {
@@ -209,6 +210,18 @@ Response clean_progress(const ApiParts& parts, const Request& request) {
     return json_answer(answer);
 }
 
+Response repair(const ApiParts& parts, const Request& request) {
+    const auto partition = partition_in(request);
+    const auto how = request.query.find("how");
+    if (!partition || how == request.query.end() || (how->second != "restore" && how->second != "drop")) {
+        return http::json_error(400, "say which and how: ?topic=NAME&partition=NUMBER&how=restore|drop");
+    }
+    const auto repaired = parts.logs.repair(*partition, how->second == "restore" ? storage::Repair::restore : storage::Repair::drop);
+    if (repaired) return json_answer(json::object{{"batches", repaired->batches}, {"records", repaired->records}, {"log_end_offset", repaired->end.value}});
+    const auto code = repaired.error().code;
+    return http::json_error(code == Errc::not_found ? 404 : code == Errc::invalid_argument ? 409 : 500, repaired.error().message());
+}
+
 }  // namespace
 
 http::Router reading_router(const ApiParts& parts) {
@@ -234,6 +247,7 @@ http::Router admin_router(const ApiParts& parts) {
     });
     router.add("POST", "/v1/clean", [parts](const Request& request) { return clean(parts, request); });
     router.add("GET", "/v1/clean", [parts](const Request& request) { return clean_progress(parts, request); });
+    router.add("POST", "/v1/repair", [parts](const Request& request) { return repair(parts, request); });
     router.add("POST", "/v1/retention", [parts](const Request& request) {
         parts.retention.run();
         return retention_answer(parts, request);

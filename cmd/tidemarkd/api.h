@@ -18,6 +18,7 @@
 ///   POST /v1/clean?topic=T&partition=P   clean at the next round, whatever the dirty ratio; &roll=yes: the active segment, too
 ///   GET  /v1/clean?topic=T&partition=P   how far that is
 ///   POST /v1/retention                   run retention now
+///   POST /v1/repair?topic=T&partition=P&how=restore|drop   decide what becomes of a damaged log (D21)
 ///   POST /v1/clock/confirm               the wall clock is right (D23)
 #pragma once
 

@@ -124,13 +124,14 @@ Result<> Daemon::Parts::open_metadata() {
 
     changes = std::make_unique<Changes>(*logs, config.node_id, config.file);
     service::extend_timeout(load_time_max);
-    TM_TRYV(logs->load(changes->applier().lookup(controller->image())));
+    TM_TRY(const auto loaded, logs->load(changes->applier().lookup(controller->image())));
     std::unordered_map<TopicPartition, Uuid> found;
     for (const auto& log : logs->logs()) found.emplace(log->partition(), log->log_dir().id());
     controller->assign_directories(found);
     controller->add_listener(changes.get());
     TM_TRYV(controller->start());
     leads = true;
+    TM_TRYV(controller->raise_leader_epochs(loaded.lost_records));  // before anybody asks for them or appends
     changes->applier().resume(*controller->image());
     logs->start();
     return {};

@@ -6,6 +6,7 @@
 #include "io/faulty_file_system.h"
 #include "record/builder.h"
 #include "storage/checkpoint.h"
+#include "storage/recovery.h"
 #include "storage/segments_file.h"
 
 namespace tidemark::storage {
@@ -133,6 +134,54 @@ TEST_F(LogManagerTest, TheCleanMarkerIsGoneWhileItRuns) {
     ASSERT_TRUE(open());  // killed
     EXPECT_FALSE(manager->was_clean());
     EXPECT_EQ(manager->previous_broker_epoch(), std::nullopt);
+}
+
+TEST(LostRecords, AreWhatAnUncleanStopMayHaveTaken) {
+    const StopTraces nothing{.end = Offset{10}, .recovery_point = Offset{5}, .high_watermark = Offset{10}};
+    const auto with = [&](auto change) {
+        auto traces = nothing;
+        change(traces);
+        return may_have_lost_records(traces);
+    };
+    EXPECT_FALSE(may_have_lost_records(nothing));
+    EXPECT_TRUE(with([](auto& t) { t.truncated_bytes = 1; }));
+    EXPECT_TRUE(with([](auto& t) { t.high_watermark = Offset{11}; }));
+    EXPECT_TRUE(with([](auto& t) { t.recovery_point = Offset{11}; }));
+    EXPECT_TRUE(with([](auto& t) { t.machine_restarted = true; }));
+    EXPECT_FALSE(with([](auto& t) { t.high_watermark.reset(); }));
+    EXPECT_FALSE(with([](auto& t) {
+        t.high_watermark = Offset{11};
+        t.clean = true;
+    }));
+}
+
+TEST_F(LogManagerTest, PartitionsThatLostRecordsAreNamed) {
+    ASSERT_TRUE(open());
+    for (const auto* topic : {"whole", "cut", "short", "empty"}) create(topic);
+    for (const auto* topic : {"whole", "cut", "short"}) {
+        append(*manager->find({topic, 0}));
+        append(*manager->find({topic, 0}));
+    }
+    ASSERT_TRUE(manager->write_checkpoints());
+    const auto cut_to = [&](const char* path, std::int64_t bytes) { ASSERT_TRUE(files.open(path, io::OpenMode::read_write).value()->resize(bytes)); };
+    const auto batch = static_cast<std::int64_t>(one_record().size());
+    cut_to("/a/cut-0/00000000000000000000.log", 2 * batch - 1);
+    cut_to("/a/short-0/00000000000000000000.log", batch);  // of whole batches: only the checkpoint tells
+    ASSERT_TRUE(open());
+    EXPECT_THAT(report.lost_records, ElementsAre(TopicPartition{"cut", 0}, TopicPartition{"short", 0}));
+    EXPECT_EQ(manager->find({"short", 0})->log_end_offset(), Offset{1});
+
+    ASSERT_TRUE(manager->close(1));
+    ASSERT_TRUE(open());
+    EXPECT_THAT(report.lost_records, IsEmpty());
+}
+
+TEST_F(LogManagerTest, ARestartOfTheMachineMayHaveTakenRecords) {
+    ASSERT_TRUE(open());
+    append(*create("orders"));
+    clock.jump_to(clock.now() + 3'600'000);  // started an hour after the log was written to
+    ASSERT_TRUE(open());
+    EXPECT_THAT(report.lost_records, ElementsAre(TopicPartition{"orders", 0}));
 }
 
 TEST_F(LogManagerTest, CheckpointsHoldWhatTheyShould) {
