@@ -1,13 +1,16 @@
 #include "tests/golden/golden_case.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
 
+#include "base/crc32c.h"
+#include "storage/directory_names.h"
 #include "storage/producer_snapshots.h"
 #include "storage/segment.h"
+#include "tests/golden/batches.h"
 
 namespace tidemark::golden {
 namespace {
@@ -26,18 +29,10 @@ json::object read_json(const fs::path& path) {
     return json::parse(json::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())).as_object();
 }
 
-/// The partition's directory within a stored log directory.
-fs::path partition_directory(const fs::path& stored) {
-    for (const auto& entry : fs::directory_iterator(stored)) {
-        if (entry.is_directory()) return entry.path();
-    }
-    throw std::runtime_error("no partition in " + stored.string());
-}
-
-template <class T>
-T must(Result<T> result) {
-    if (!result) throw std::runtime_error(result.error().message());
-    if constexpr (!std::is_void_v<T>) return *std::move(result);
+/// An empty directory is left out by a checkout.
+std::vector<fs::directory_entry> entries_of(const fs::path& directory) {
+    if (!fs::exists(directory)) return {};
+    return {fs::directory_iterator(directory), fs::directory_iterator()};
 }
 
 /// Two snapshots with the same producers, in whatever order (Kafka's is that of a hash map).
@@ -55,10 +50,39 @@ bool same_snapshot(Bytes a, Bytes b) {
 
 bool is_half_written(const std::string& name) { return name.ends_with(".cleaned"); }
 
+/// A file as the expectations of differences/ name it.
+std::string checksum(Bytes content) { return fmt::format("{:08x}", crc32c(content)); }
+
 /// Where two files begin to differ.
 std::string where(Bytes ours, Bytes kafkas) {
     const auto [a, b] = std::ranges::mismatch(ours, kafkas);
-    return fmt::format("{} bytes, Kafka {}; they differ at {}", ours.size(), kafkas.size(), a - ours.begin());
+    return fmt::format("{} bytes ({}), Kafka {}; they differ at {}", ours.size(), checksum(ours), kafkas.size(), a - ours.begin());
+}
+
+/// As RFC 7396; an object changes single elements of a list, which its keys name from 0 on.
+void merge(json::value& target, const json::value& patch) {
+    if (patch.is_object() && target.is_array()) {
+        for (const auto& [index, value] : patch.as_object()) merge(target.as_array().at(std::stoul(std::string{index})), value);
+    } else if (patch.is_object()) {
+        if (!target.is_object()) target = json::object{};
+        for (const auto& [key, value] : patch.as_object()) {
+            if (value.is_null()) target.as_object().erase(key);
+            else merge(target.as_object()[key], value);
+        }
+    } else {
+        target = patch;
+    }
+}
+
+/// "-1" of a setting that counts down to no limit.
+std::optional<std::int64_t> unlimited_if_negative(const std::string& text) {
+    const auto value = std::stoll(text);
+    return value < 0 ? std::nullopt : std::optional<std::int64_t>{value};
+}
+
+std::optional<record::Codec> codec_setting(const std::string& text) {
+    if (text == "producer") return std::nullopt;
+    return codec_of(text == "uncompressed" ? "none" : text);
 }
 
 }  // namespace
@@ -71,13 +95,30 @@ std::optional<std::int64_t> number_or_null(const json::object& object, const cha
     return number(*value);
 }
 
-Case::Case(std::string path) : path_(std::move(path)) {
+Case::Case(std::string path, const Switches& switches, const std::string& expectation) : path_(std::move(path)), switches_(switches) {
     while (path_.ends_with('/')) path_.pop_back();
     expect_ = read_json(fs::path(path_) / "expect.json");
+    if (fs::exists(fs::path(path_) / "script.json")) script_ = read_json(fs::path(path_) / "script.json");
     if (fs::exists(fs::path(path_) / "mtimes.json")) mtimes_ = read_json(fs::path(path_) / "mtimes.json");
+    if (expectation.empty()) return;
+    own_ = read_json(expectation);
+    for (const auto& [step, own] : own_.at("steps").as_object()) {
+        const auto* outcome = own.as_object().if_contains("outcome");
+        if (outcome == nullptr) continue;
+        merge(step == "build" ? expect_.at("build") : expect_.at("actions").as_array().at(std::stoul(std::string{step}) - 1).at("outcome"), *outcome);
+    }
 }
 
 std::string Case::name() const { return fs::path(path_).filename().string(); }
+
+TopicPartition Case::partition() const { return must(storage::parse_directory_name(std::string_view{expect_.at("partition").as_string()})).partition; }
+
+const json::object* Case::own_files(const std::string& step) const {
+    if (own_.empty()) return nullptr;
+    const auto* own = own_.at("steps").as_object().if_contains(step);
+    const auto* files = own == nullptr ? nullptr : own->as_object().if_contains("files");
+    return files == nullptr ? nullptr : &files->as_object();
+}
 
 std::string Case::directory_before(std::size_t action) const {
     for (auto i = action; i-- > 0;) {
@@ -112,10 +153,6 @@ std::int64_t number_setting(const std::map<std::string, std::string>& settings, 
 
 storage::LogConfig log_config(const std::map<std::string, std::string>& settings) {
     storage::LogConfig config;
-    const auto unlimited_if_negative = [](const std::string& text) {
-        const auto value = std::stoll(text);
-        return value < 0 ? std::nullopt : std::optional<std::int64_t>{value};
-    };
     for (const auto& [key, value] : settings) {
         if (key == "cleanup.policy") {
             config.compacts = value.find("compact") != std::string::npos;
@@ -135,9 +172,7 @@ storage::LogConfig log_config(const std::map<std::string, std::string>& settings
         else if (key == "retention.ms") config.retention_ms = unlimited_if_negative(value);
         else if (key == "retention.bytes") config.retention_bytes = unlimited_if_negative(value);
         else if (key == "file.delete.delay.ms") config.file_delete_delay_ms = std::stoll(value);
-        else if (key == "compression.type") config.compression.codec = value == "producer" ? std::nullopt
-                                                : std::optional{value == "gzip" ? record::Codec::gzip : value == "snappy" ? record::Codec::snappy
-                                                                : value == "lz4" ? record::Codec::lz4 : value == "zstd" ? record::Codec::zstd : record::Codec::none};
+        else if (key == "compression.type") config.compression.codec = codec_setting(value);
         else if (!key.starts_with("log.cleaner.") && key != "producer.id.expiration.ms" && key != "message.max.bytes" && key != "transaction.max.timeout.ms") {
             throw std::runtime_error("unknown setting " + key);
         }
@@ -145,62 +180,117 @@ storage::LogConfig log_config(const std::map<std::string, std::string>& settings
     return config;
 }
 
-OpenCase::OpenCase(const Case& golden, const std::string& name, const std::map<std::string, std::string>& settings, Timestamp now, std::optional<Offset> high_watermark)
-    : clock(now), files({.clock = &clock}) {
+OpenCase::OpenCase(const Case& golden, std::map<std::string, std::string> with, Timestamp now)
+    : clock(now), files({.clock = &clock}), settings(std::move(with)), partition_(golden.partition()), switches_(golden.switches()) {
+    must(io::create_directories(files, "/logs"));
+}
+
+OpenCase::OpenCase(const Case& golden, const std::string& name, std::map<std::string, std::string> with, Timestamp now, std::optional<Offset> high_watermark)
+    : OpenCase(golden, std::move(with), now) {
+    copy(golden, name);
+    must(open({.high_watermark = high_watermark}));
+}
+
+void OpenCase::copy(const Case& golden, const std::string& name) {
     const auto stored = fs::path(golden.path()) / name;
-    const auto source = partition_directory(stored);
-    const auto directory_name = source.filename().string();
-    const auto dash = directory_name.rfind('-');
-    partition_ = {directory_name.substr(0, dash), std::stoi(directory_name.substr(dash + 1))};
-    const auto target = io::join("/logs", directory_name);
-    must(io::create_directories(files, target));
-    const auto copy = [&](const fs::path& from, const io::Path& to) {
+    const auto put = [&](const fs::path& from, const io::Path& to) {
         const auto file = must(files.open(to, io::OpenMode::create));
         must(file->write(FilePosition{0}, read_file(from)));
     };
+    must(io::create_directories(files, path()));
     const auto times = golden.modified(name);
-    for (const auto& entry : fs::directory_iterator(source)) {
+    for (const auto& entry : entries_of(stored / partition_.text())) {
         const auto file = entry.path().filename().string();
-        copy(entry.path(), io::join(target, file));
-        if (const auto time = times.find(file); time != times.end()) must(files.set_modified(io::join(target, file), Timestamp{time->second}));
+        put(entry.path(), io::join(path(), file));
+        if (const auto time = times.find(file); time != times.end()) must(files.set_modified(io::join(path(), file), Timestamp{time->second}));
     }
-    for (const auto& entry : fs::directory_iterator(stored)) {
-        if (entry.is_regular_file()) copy(entry.path(), io::join("/logs", entry.path().filename().string()));
+    for (const auto& entry : entries_of(stored)) {
+        if (entry.is_regular_file()) put(entry.path(), io::join("/logs", entry.path().filename().string()));
     }
-    const auto checkpoint = [&](const char* file) -> std::optional<Offset> {
-        const auto all = must(storage::read_offset_checkpoint(files, io::join("/logs", file)));
-        const auto found = all.find(partition_);
-        return found == all.end() ? std::nullopt : std::optional{found->second};
-    };
-    cleaner_checkpoint = checkpoint("cleaner-offset-checkpoint");
+}
+
+std::optional<Offset> OpenCase::checkpoint(std::string_view file) const {
+    const auto all = must(storage::read_offset_checkpoint(const_cast<io::MemoryFileSystem&>(files), io::join("/logs", file)));
+    const auto found = all.find(partition_);
+    return found == all.end() ? std::nullopt : std::optional{found->second};
+}
+
+Result<> OpenCase::open(const How& how, std::optional<Uuid> new_topic) {
+    log.reset();
     storage::StorageOptions options;
     options.log_dirs = {"/logs"};
-    options.differences = storage::Differences::none();
+    options.differences = switches_.storage;
     options.producer_expiration_ms = number_setting(settings, "producer.id.expiration.ms", options.producer_expiration_ms);
     options.transaction_max_timeout_ms = number_setting(settings, "transaction.max.timeout.ms", options.transaction_max_timeout_ms);
     directory = std::make_unique<storage::LogDirectory>(files, clock, "/logs", options);
-    log = must(storage::open_log(*directory, {.partition = partition_, .directory = target, .config = std::make_shared<const storage::LogConfig>(log_config(settings)),
-                                              .recovery_point = checkpoint("recovery-point-offset-checkpoint").value_or(Offset{0}),
-                                              .log_start = checkpoint("log-start-offset-checkpoint").value_or(Offset{0}),
-                                              .high_watermark = high_watermark ? high_watermark : checkpoint("replication-offset-checkpoint"), .clean = true}));
+    const storage::OpenLogOptions open{.partition = partition_,
+                                       .directory = path(),
+                                       .config = std::make_shared<const storage::LogConfig>(log_config(settings)),
+                                       .recovery_point = checkpoint(storage::file_name::recovery_point_checkpoint).value_or(Offset{0}),
+                                       .log_start = checkpoint(storage::file_name::log_start_checkpoint).value_or(Offset{0}),
+                                       .high_watermark = how.high_watermark ? how.high_watermark : checkpoint(storage::file_name::high_watermark_checkpoint),
+                                       .clean = how.clean,
+                                       .load_producers_now = how.producers_now};
+    const bool is_new = !must(files.status(path()));
+    auto opened = is_new ? storage::create_log(*directory, open, new_topic) : storage::open_log(*directory, open);
+    if (!opened) return std::move(opened).error();
+    log = *std::move(opened);
+    return {};
+}
+
+void OpenCase::write_checkpoint(std::string_view file, std::optional<Offset> offset) {
+    const auto at = io::join("/logs", file);
+    auto all = must(storage::read_offset_checkpoint(files, at));
+    all.erase(partition_);
+    if (offset) all[partition_] = *offset;
+    must(storage::write_offset_checkpoint(files, at, all));
+}
+
+void OpenCase::write_checkpoints() {
+    const auto start = log->log_start_offset();
+    write_checkpoint(storage::file_name::recovery_point_checkpoint, log->recovery_point());
+    write_checkpoint(storage::file_name::log_start_checkpoint, start > log->segments()->front()->base_offset() ? std::optional{start} : std::nullopt);
+    write_checkpoint(storage::file_name::high_watermark_checkpoint, log->high_watermark());
 }
 
 Result<> OpenCase::close() {
+    const auto now = clock.now();
     clock.advance(std::chrono::milliseconds{log->config()->file_delete_delay_ms + 1});
     directory->run_background();
-    return log->close();
+    clock.jump_to(now);
+    TM_TRYV(log->close());
+    write_checkpoints();
+    return {};
 }
 
-void OpenCase::compare(const Case& golden, const std::string& name, Differences& differences) const {
-    const auto stored = partition_directory(fs::path(golden.path()) / name);
-    const auto ours = io::join("/logs", partition_.text());
+void OpenCase::crash() {
+    write_checkpoints();
+    log.reset();
+}
+
+void OpenCase::compare(const Case& golden, const std::string& name, const std::string& step, Differences& differences) const {
     std::map<std::string, std::vector<std::byte>> here, there;
-    for (const auto& entry : must(files.list(ours))) {
-        if (!is_half_written(entry.name)) here[entry.name] = must(io::read_whole(const_cast<io::MemoryFileSystem&>(files), io::join(ours, entry.name)));
+    for (const auto& entry : must(files.list(path()))) {
+        if (!is_half_written(entry.name)) here[entry.name] = must(io::read_whole(const_cast<io::MemoryFileSystem&>(files), io::join(path(), entry.name)));
     }
-    for (const auto& entry : fs::directory_iterator(stored)) {
+    for (const auto& entry : entries_of(fs::path(golden.path()) / name / partition_.text())) {
         const auto file = entry.path().filename().string();
         if (!is_half_written(file)) there[file] = read_file(entry.path());
+    }
+    if (const auto* own = golden.own_files(step)) {
+        for (const auto& [file, expected] : *own) {
+            const auto found = here.find(file);
+            if (expected.is_null()) {
+                if (found != here.end()) differences.add(std::string{file} + ": should not be there");
+            } else if (found == here.end()) {
+                differences.add(std::string{file} + ": missing");
+            } else {
+                differences.expect_equal(std::string{file}.c_str(), fmt::format("{} bytes, {}", found->second.size(), checksum(found->second)),
+                                         fmt::format("{} bytes, {}", number(expected.at("bytes")), std::string_view{expected.at("crc32c").as_string()}));
+            }
+            here.erase(file);
+            there.erase(file);
+        }
     }
     for (const auto& [file, bytes] : there) {
         const auto found = here.find(file);
@@ -208,13 +298,28 @@ void OpenCase::compare(const Case& golden, const std::string& name, Differences&
         else if (!equal(found->second, bytes) && !(file.ends_with(".snapshot") && same_snapshot(found->second, bytes))) differences.add(file + ": " + where(found->second, bytes));
     }
     for (const auto& [file, bytes] : here) {
-        if (!there.contains(file)) differences.add(file + ": Kafka does not have it");
+        if (!there.contains(file)) differences.add(fmt::format("{}: {} bytes ({}), Kafka does not have it", file, bytes.size(), checksum(bytes)));
     }
     for (const auto& [file, time] : golden.modified(name)) {
         if (!here.contains(file)) continue;
-        const auto status = must(files.status(io::join(ours, file)));
+        const auto status = must(files.status(io::join(path(), file)));
         if (status->modified.value != time) differences.add(fmt::format("{}: modified {}, Kafka {}", file, status->modified.value, time));
     }
+}
+
+void OpenCase::write_to(const std::string& directory_path) const {
+    const auto write = [&](const io::Path& from, const fs::path& to) {
+        const auto content = must(io::read_whole(const_cast<io::MemoryFileSystem&>(files), from));
+        std::ofstream(to, std::ios::binary).write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
+        const auto status = must(files.status(from));
+        fs::last_write_time(to, std::chrono::file_clock::from_sys(std::chrono::sys_time<std::chrono::milliseconds>{std::chrono::milliseconds{status->modified.value}}));
+    };
+    const auto to = fs::path(directory_path);
+    fs::create_directories(to / partition_.text());
+    for (const auto& entry : must(files.list("/logs"))) {
+        if (!entry.is_directory) write(io::join("/logs", entry.name), to / entry.name);
+    }
+    for (const auto& entry : must(files.list(path()))) write(io::join(path(), entry.name), to / partition_.text() / entry.name);
 }
 
 void compare_offsets(const storage::Log& log, const json::object& stored, Differences& differences) {

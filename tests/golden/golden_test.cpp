@@ -1,10 +1,13 @@
-// golden_test [--filter TEXT] [DIRECTORY…]: plays golden cases with every difference from Kafka turned off and compares
-// decisions, files and bytes. A DIRECTORY is a case or holds cases; without one, the shared golden data. Prints a line per
-// case; exit code 1 when one failed, 77 when there was nothing to play.
+// golden_test [--parity] [--filter TEXT] [DIRECTORY…]: plays golden cases on the project's own storage, cleaner and retention, twice:
+// with every difference from Kafka turned off, against what Kafka did; and with the defaults, against the same, or where a
+// difference shows, against the project's own expectation (differences/<case>.json). --parity leaves the second out. A
+// DIRECTORY is a case or holds cases; without one, the shared golden data. Prints a line per case; exit code 1 when one
+// failed, 77 when there was nothing to play.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "base/log.h"
 #include "tests/golden/golden_case.h"
@@ -12,8 +15,11 @@
 namespace {
 
 namespace fs = std::filesystem;
-using tidemark::golden::Case;
-using tidemark::golden::Differences;
+namespace golden = tidemark::golden;
+using golden::Case;
+using golden::Differences;
+
+const fs::path expectations = "tests/golden/differences";
 
 void find_cases(const fs::path& path, std::vector<std::string>& cases) {
     if (fs::exists(path / "expect.json")) {
@@ -27,12 +33,18 @@ void find_cases(const fs::path& path, std::vector<std::string>& cases) {
 }
 
 struct Counts {
-    int played = 0, failed = 0, not_played = 0;
+    int failed_cases = 0, failed = 0;
+    std::map<std::string, int> played = {};
 };
 
-Differences play(const Case& golden, std::size_t action, std::string_view kind) {
+const std::map<std::string, Differences (*)(const Case&, std::size_t)> players = {
+    {"clean", golden::play_clean}, {"retain", golden::play_retain}, {"recover", golden::play_recover}, {"lookup", golden::play_lookup}, {"extend", golden::play_extend},
+};
+
+template <class Play>
+Differences guarded(Play play) {
     try {
-        return kind == "clean" ? tidemark::golden::play_clean(golden, action) : tidemark::golden::play_retain(golden, action);
+        return play();
     } catch (const std::exception& e) {
         Differences differences;
         differences.add(e.what());
@@ -40,28 +52,31 @@ Differences play(const Case& golden, std::size_t action, std::string_view kind) 
     }
 }
 
-bool play_case(const std::string& path, Counts& counts) {
-    const Case golden(path);
-    bool all_well = true;
+void play_case(const Case& which, const char* how, Counts& counts) {
     int played = 0;
     std::string failures;
-    for (std::size_t i = 0; i < golden.actions().size(); ++i) {
-        const std::string kind{golden.actions()[i].at("outcome").at("action").as_string()};
-        if (kind != "clean" && kind != "retain") {
-            ++counts.not_played;
-            continue;
-        }
+    const auto note = [&](const std::string& kind, const std::string& step, const Differences& differences) {
         ++played;
-        ++counts.played;
-        const auto differences = play(golden, i, kind);
-        if (differences.lines().empty()) continue;
+        ++counts.played[kind];
+        if (differences.lines().empty()) return;
         ++counts.failed;
-        all_well = false;
-        failures += fmt::format("    action {} ({}):\n", i + 1, kind);
+        failures += fmt::format("    {} ({}):\n", step, kind);
         for (const auto& line : differences.lines()) failures += "        " + line + "\n";
+    };
+    if (golden::has_playable_build(which)) note("build", "build", guarded([&] { return golden::play_build(which); }));
+    for (std::size_t i = 0; i < which.actions().size(); ++i) {
+        const std::string kind{which.actions()[i].at("outcome").at("action").as_string()};
+        note(kind, fmt::format("action {}", i + 1), guarded([&] { return players.at(kind)(which, i); }));
     }
-    if (played > 0) std::printf("%-4s  %s  %d\n%s", all_well ? "ok" : "FAIL", golden.name().c_str(), played, failures.c_str());
-    return all_well;
+    if (!failures.empty()) ++counts.failed_cases;
+    std::printf("%-4s  %s  %s  %d\n%s", failures.empty() ? "ok" : "FAIL", which.name().c_str(), how, played, failures.c_str());
+}
+
+void play(const std::string& path, bool parity_only, Counts& counts) {
+    play_case(Case(path), "parity", counts);
+    if (parity_only) return;
+    const auto own = expectations / (fs::path(path).filename().string() + ".json");
+    play_case(Case(path, golden::Switches::ours(), fs::exists(own) ? own.string() : std::string{}), "defaults", counts);
 }
 
 }  // namespace
@@ -69,11 +84,17 @@ bool play_case(const std::string& path, Counts& counts) {
 int main(int argc, char** argv) {
     std::vector<std::string> cases;
     std::string filter;
+    bool given = false, parity_only = false;
     for (int i = 1; i < argc; ++i) {
-        if (std::string_view{argv[i]} == "--filter" && i + 1 < argc) filter = argv[++i];
-        else find_cases(argv[i], cases);
+        if (std::string_view{argv[i]} == "--filter" && i + 1 < argc) {
+            filter = argv[++i];
+        } else if (std::string_view{argv[i]} == "--parity") {
+            parity_only = true;
+        } else {
+            find_cases(argv[i], cases);
+            given = true;
+        }
     }
-    const bool given = argc > 1 && !(argc == 3 && !filter.empty());
     if (!given) {
         const char* shared = std::getenv("TIDEMARK_SHARED");
         find_cases(fs::path(shared != nullptr ? shared : "../shared") / "golden", cases);
@@ -85,9 +106,8 @@ int main(int argc, char** argv) {
         return 77;
     }
     Counts counts;
-    int failed_cases = 0;
-    for (const auto& path : cases) failed_cases += play_case(path, counts) ? 0 : 1;
-    std::printf("%zu cases, %d failed; %d actions played, %d failed; %d actions of other kinds not played\n", cases.size(), failed_cases, counts.played, counts.failed,
-                counts.not_played);
-    return failed_cases == 0 ? 0 : 1;
+    for (const auto& path : cases) play(path, parity_only, counts);
+    std::printf("%zu cases, %s: %d failed\n", cases.size(), parity_only ? "in parity" : "each in parity and with the defaults", counts.failed_cases);
+    for (const auto& [kind, n] : counts.played) std::printf("    %4d  %s\n", n, kind.c_str());
+    return counts.failed_cases == 0 ? 0 : 1;
 }

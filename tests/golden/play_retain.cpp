@@ -1,11 +1,8 @@
 // `retain`: one round of retention.
-#include "retention/apply.h"
 #include "storage/segment.h"
-#include "tests/golden/golden_case.h"
+#include "tests/golden/clean_round.h"
 
 namespace tidemark::golden {
-
-void compare_deletions(const retention::Applied&, const json::array&, Differences&);
 
 namespace {
 
@@ -38,13 +35,13 @@ Differences play_retain(const Case& golden, std::size_t action) {
     if (const auto state = retention::read_log_state(log, retention::Times::all)) compare_segments(*state, decision.at("segments").as_array(), differences);
     else differences.fail("reading the log's state", state.error());
 
-    const auto applied = retention::apply_retention(log, open.clock.now(), retention::Differences::none());
+    const auto applied = retention::apply_retention(log, open.clock.now(), golden.switches().retention);
     if (!applied) differences.fail("retention", applied.error());
     else compare_deletions(*applied, outcome.at("deletions").as_array(), differences);
     compare_offsets(log, outcome.at("result").as_object(), differences);
     compare_producers(log, outcome.at("producers").as_array(), differences);
     if (const auto closed = open.close(); !closed) differences.fail("closing", closed.error());
-    open.compare(golden, std::string{step.at("dir").as_string()}, differences);
+    open.compare(golden, std::string{step.at("dir").as_string()}, std::to_string(action + 1), differences);
     return differences;
 }
 
