@@ -4,6 +4,8 @@
 
 #include "coordinator/gather.h"
 #include "coordinator/group/errors.h"
+#include "protocol/messages/consumer_group_heartbeat_request.h"
+#include "protocol/messages/consumer_group_heartbeat_response.h"
 
 namespace tidemark::coordinator {
 
@@ -62,6 +64,14 @@ void GroupCoordinator::leave(protocol::LeaveGroupRequest request, Reply<protocol
     const auto id = request.group_id;
     runtime_.request<protocol::LeaveGroupResponse>(id, std::move(reply), [request = std::move(request)](GroupMachine& machine, Context& context, auto answer) {
         machine.leave(context, request, std::move(answer));
+    });
+}
+
+void GroupCoordinator::heartbeat(Client client, protocol::ConsumerGroupHeartbeatRequest request, std::int16_t version, Reply<protocol::ConsumerGroupHeartbeatResponse> reply) {
+    using Response = protocol::ConsumerGroupHeartbeatResponse;
+    const auto id = request.group_id;
+    runtime_.request<Response>(id, std::move(reply), [client = std::move(client), request = shared(std::move(request)), version](GroupMachine& machine, Context& context, auto answer) {
+        machine.heartbeat(context, client, *request, version, std::move(answer));
     });
 }
 
@@ -128,20 +138,38 @@ void GroupCoordinator::list(protocol::ListGroupsRequest request, Reply<protocol:
     }
 }
 
-void GroupCoordinator::describe(std::vector<std::string> group_ids, std::int16_t version, Reply<std::vector<protocol::DescribeGroupsResponse::DescribedGroup>> reply) {
-    using Answer = protocol::DescribeGroupsResponse::DescribedGroup;
+namespace {
+
+/// Asks each group's machine; a group whose coordinator could not answer carries its error.
+template <class Answer, class Ask>
+void describe_each(Runtime<GroupMachine>& runtime, const std::vector<std::string>& group_ids, Reply<std::vector<Answer>> reply, Ask ask) {
     auto all = Gather<std::vector<Answer>>::make(std::vector<Answer>(group_ids.size()), [reply = std::move(reply)](std::vector<Answer> whole) { reply(std::move(whole)); });
     for (std::size_t i = 0; i < group_ids.size(); ++i) {
         const auto fill = [all, i, id = group_ids[i]](Coded<Answer> answered) {
-            if (answered) all->whole[i] = *std::move(answered);
-            else all->whole[i] = {.error_code = group_error(answered.error().code), .group_id = id};
+            auto& place = all->whole[i];
+            if (answered) {
+                place = *std::move(answered);
+            } else {
+                place.error_code = group_error(answered.error().code);
+                place.group_id = id;
+            }
         };
         if (group_ids[i].empty()) {
             fill(Failure{ErrorCode::invalid_group_id});
             continue;
         }
-        runtime_.request<Answer>(group_ids[i], fill, [id = group_ids[i], version](GroupMachine& machine, Context& context, auto answer) { machine.describe(context, id, version, std::move(answer)); });
+        runtime.request<Answer>(group_ids[i], fill, [ask, id = group_ids[i]](GroupMachine& machine, Context& context, auto answer) { ask(machine, context, id, std::move(answer)); });
     }
+}
+
+}  // namespace
+
+void GroupCoordinator::describe_consumer_groups(std::vector<std::string> group_ids, Reply<std::vector<protocol::ConsumerGroupDescribeResponse::DescribedGroup>> reply) {
+    describe_each(runtime_, group_ids, std::move(reply), [](GroupMachine& machine, Context& context, const std::string& id, auto answer) { machine.describe_consumer_group(context, id, std::move(answer)); });
+}
+
+void GroupCoordinator::describe(std::vector<std::string> group_ids, std::int16_t version, Reply<std::vector<protocol::DescribeGroupsResponse::DescribedGroup>> reply) {
+    describe_each(runtime_, group_ids, std::move(reply), [version](GroupMachine& machine, Context& context, const std::string& id, auto answer) { machine.describe(context, id, version, std::move(answer)); });
 }
 
 void GroupCoordinator::delete_groups(std::vector<std::string> group_ids, Reply<std::vector<protocol::DeleteGroupsResponse::DeletableGroupResult>> reply) {

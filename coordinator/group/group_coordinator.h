@@ -9,6 +9,7 @@
 #include "base/published.h"
 #include "coordinator/group/group_machine.h"
 #include "coordinator/runtime.h"
+#include "protocol/messages/consumer_group_describe_response.h"
 #include "protocol/messages/delete_groups_response.h"
 #include "protocol/messages/describe_groups_response.h"
 #include "protocol/messages/list_groups_response.h"
@@ -36,6 +37,7 @@ public:
     void sync(protocol::SyncGroupRequest, std::int16_t version, Reply<protocol::SyncGroupResponse>);
     void heartbeat(protocol::HeartbeatRequest, Reply<protocol::HeartbeatResponse>);
     void leave(protocol::LeaveGroupRequest, Reply<protocol::LeaveGroupResponse>);
+    void heartbeat(Client, protocol::ConsumerGroupHeartbeatRequest, std::int16_t version, Reply<protocol::ConsumerGroupHeartbeatResponse>);
 
     void commit(protocol::OffsetCommitRequest, std::int16_t version, Reply<protocol::OffsetCommitResponse>);
     /// The transaction coordinator has agreed already.
@@ -48,6 +50,7 @@ public:
     /// Of all partitions; those that failed to load are left out, one that is loading fails the whole.
     void list(protocol::ListGroupsRequest, Reply<protocol::ListGroupsResponse>);
     void describe(std::vector<std::string> group_ids, std::int16_t version, Reply<std::vector<protocol::DescribeGroupsResponse::DescribedGroup>>);
+    void describe_consumer_groups(std::vector<std::string> group_ids, Reply<std::vector<protocol::ConsumerGroupDescribeResponse::DescribedGroup>>);
     void delete_groups(std::vector<std::string> group_ids, Reply<std::vector<protocol::DeleteGroupsResponse::DeletableGroupResult>>);
 
     /// Ends a transaction in one partition of the topic; the error is the one of the append.

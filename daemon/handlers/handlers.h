@@ -44,6 +44,8 @@ void offset_delete(Broker&, const std::shared_ptr<Call>&);
 void list_groups(Broker&, const std::shared_ptr<Call>&);
 void describe_groups(Broker&, const std::shared_ptr<Call>&);
 void delete_groups(Broker&, const std::shared_ptr<Call>&);
+void consumer_group_heartbeat(Broker&, const std::shared_ptr<Call>&);
+void consumer_group_describe(Broker&, const std::shared_ptr<Call>&);
 
 // here
 protocol::MetadataResponse metadata(Broker&, Call&, protocol::MetadataRequest&);

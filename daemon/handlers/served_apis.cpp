@@ -86,6 +86,8 @@ std::vector<ServedApi> make_table() {
         begin(ApiKey::list_groups, &list_groups),
         begin(ApiKey::delete_groups, &delete_groups),
         begin(ApiKey::offset_delete, &offset_delete),
+        begin(ApiKey::consumer_group_heartbeat, &consumer_group_heartbeat),
+        begin(ApiKey::consumer_group_describe, &consumer_group_describe),
         here<&metadata>(),
         here<&find_coordinator>(),
         here<&sasl_handshake>(),
