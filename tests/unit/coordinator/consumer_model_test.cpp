@@ -1,5 +1,6 @@
 // Clients that do what KIP-848 asks of them, against a coordinator whose clock, disk and topics misbehave. What must hold:
 // no partition is ever two members' at the same time, and once the world is quiet every partition is somebody's.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
