@@ -47,6 +47,7 @@ private:
             builder.finish(bytes);
             (void)log.append(bytes, {});
         }
+        (void)log.flush();   // files with unsynced bytes stay open
     }
 
     ManualClock clock_;
