@@ -2,6 +2,9 @@
 #include "protocol/messages/delete_records_request.h"
 #include "protocol/messages/delete_records_response.h"
 
+#include <algorithm>
+#include <map>
+
 #include "daemon/handlers/common.h"
 #include "daemon/handlers/handlers.h"
 
@@ -27,17 +30,34 @@ Deleted delete_before(Broker& broker, const metadata::Image& image, const TopicP
     return {.low_watermark = *start};
 }
 
+struct Asked {
+    std::string topic;
+    std::map<std::int32_t, std::int64_t> offsets;
+};
+
+/// A partition named twice counts with its last offset, a topic without partitions not at all.
+std::vector<Asked> asked_of(const protocol::DeleteRecordsRequest& request) {
+    std::vector<Asked> asked;
+    for (const auto& topic : request.topics) {
+        if (topic.partitions.empty()) continue;
+        auto named = std::ranges::find(asked, topic.name, &Asked::topic);
+        if (named == asked.end()) named = asked.insert(asked.end(), {topic.name, {}});
+        for (const auto& partition : topic.partitions) named->offsets[partition.partition_index] = partition.offset;
+    }
+    return asked;
+}
+
 }  // namespace
 
 protocol::DeleteRecordsResponse delete_records(Broker& broker, Call& call, protocol::DeleteRecordsRequest& request) {
     const auto image = broker.image();
     protocol::DeleteRecordsResponse response;
-    for (const auto& topic : request.topics) {
+    for (const auto& asked : asked_of(request)) {
         auto& answer = response.topics.emplace_back();
-        answer.name = topic.name;
-        for (const auto& partition : topic.partitions) {
-            const auto deleted = delete_before(broker, *image, {topic.name, partition.partition_index}, partition.offset);
-            answer.partitions.push_back({.partition_index = partition.partition_index, .low_watermark = deleted.low_watermark.value, .error_code = deleted.error});
+        answer.name = asked.topic;
+        for (const auto& [partition, offset] : asked.offsets) {
+            const auto deleted = delete_before(broker, *image, {asked.topic, partition}, offset);
+            answer.partitions.push_back({.partition_index = partition, .low_watermark = deleted.low_watermark.value, .error_code = deleted.error});
             call.count(deleted.error);
         }
     }

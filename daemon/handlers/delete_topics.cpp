@@ -34,7 +34,10 @@ protocol::DeleteTopicsResponse delete_topics(Broker& broker, Call& call, protoco
         else if (!topic.topic_id.is_zero()) ++ids[topic.topic_id];
     }
     for (auto& [id, times] : ids) {
-        if (const auto* topic = image->find(id); topic && names.contains(topic->name)) ++times, ++names[topic->name];
+        const auto* topic = image->find(id);
+        if (topic == nullptr || !names.contains(topic->name)) continue;
+        answer(topic->name, id, {ErrorCode::invalid_request, "The provided topic name maps to an ID that was already supplied."});
+        times = names[topic->name] = 0;
     }
     std::vector<metadata::TopicToDelete> wanted;
     for (const auto& topic : asked) {

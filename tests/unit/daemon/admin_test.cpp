@@ -334,6 +334,19 @@ TEST_F(Admin, DeleteTopicsByNameAndById) {
     EXPECT_EQ(ask<DeleteTopicsResponse>(DeleteTopicsRequest{.topic_names = {"c"}}, 5).responses.at(0).error_code, ErrorCode::none);
 }
 
+TEST_F(Admin, ATopicNamedAndMeantByItsIdIsDeletedByNobody) {
+    const auto a = broker.create_topic("a");
+    DeleteTopicsRequest request;
+    request.topics.push_back({.name = "a"});
+    request.topics.push_back({.topic_id = a});
+    const auto response = ask<DeleteTopicsResponse>(request);
+    ASSERT_EQ(response.responses.size(), 1u);
+    EXPECT_EQ(response.responses[0].name, "a");
+    EXPECT_EQ(response.responses[0].topic_id, a);
+    EXPECT_EQ(response.responses[0].error_code, ErrorCode::invalid_request);
+    EXPECT_TRUE(broker.logs().find({"a", 0}));
+}
+
 TEST_F(Admin, DeletionCanBeDisabled) {
     broker.create_topic("a");
     auto options = *broker.broker().options();
@@ -373,6 +386,19 @@ TEST_F(Admin, DeleteRecords) {
     EXPECT_EQ(delete_before("a", 0, 9).error_code, ErrorCode::unknown_topic_or_partition);
     EXPECT_EQ(delete_before("__consumer_offsets", 0).error_code, ErrorCode::invalid_topic_exception);
     EXPECT_EQ(delete_before("compacted", 0).error_code, ErrorCode::policy_violation);
+}
+
+TEST_F(Admin, OfAPartitionNamedTwiceTheLastOffsetCounts) {
+    broker.create_topic("a", 2);
+    append("a", {"1", "2", "3"});
+    DeleteRecordsRequest request;
+    request.topics.push_back({.name = "a", .partitions = {{.partition_index = 0, .offset = 2}, {.partition_index = 1, .offset = 0}}});
+    request.topics.push_back({.name = "b", .partitions = {}});
+    request.topics.push_back({.name = "a", .partitions = {{.partition_index = 0, .offset = 1}}});
+    const auto response = ask<DeleteRecordsResponse>(request);
+    ASSERT_EQ(response.topics.size(), 1u);
+    ASSERT_EQ(response.topics[0].partitions.size(), 2u);
+    EXPECT_EQ(response.topics[0].partitions[0].low_watermark, 1);
 }
 
 // --- offsets -----------------------------------------------------------------------------------------------------------
