@@ -1,4 +1,4 @@
-"""Deletion seen by clients, in real time: by age, by a client's own minimum timestamp (KIP-47) and while they read."""
+"""Deletion seen by clients, in real time: by age, by a client's own minimum timestamp (KIP-47), while they read, and foretold by `tidemark plan`."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import time
 import unittest
 
 import kafka_wire
-from tidemarkd import Tidemarkd, until
+from tidemarkd import Tidemarkd, program, until
 
 LOOK_MS, BACKOFF_MS = 200, 100
 FAST = {"log.cleaner.backoff.ms": BACKOFF_MS, "log.retention.check.interval.ms": LOOK_MS, "log.initial.task.delay.ms": 0, "log.segment.delete.delay.ms": 100}
@@ -66,6 +66,10 @@ class Retention(unittest.TestCase):
         self.assertEqual(self.put(connection, "aged", b"again"), len(stamps))
         directory = os.path.join(daemon.data, "aged-0")
         until(lambda: not [f for f in os.listdir(directory) if f.endswith(".deleted")], "the files are unlinked")
+        series = daemon.metrics()
+        self.assertEqual(series['tidemark_retention_deleted_records_total{rule="retention_ms"}'], len(stamps))
+        deleted = int(series['tidemark_retention_deleted_segments_total{rule="retention_ms"}'])
+        self.assertEqual(daemon.log().count(f"retention.ms {retention}: largest timestamp") >= deleted, True, "the log gives every segment's reason")
 
     def test_a_client_trims_by_timestamp(self):
         """KIP-47: the owner of a commit log moves the timestamp before which nothing is needed any more."""
@@ -149,6 +153,55 @@ class Retention(unittest.TestCase):
         self.assertGreater(read, 0)
         self.assertGreater(out_of_range, 0, "the consumer was never overtaken: the test proves nothing")
         self.assertNotRegex(daemon.log(), r"(?m)^.*\b(error|critical)\b.*\[racing")
+
+    def test_plan(self):
+        daemon, connection = self.daemon(**{"log.retention.check.interval.ms": 3600000, "log.initial.task.delay.ms": 3600000})
+        self.assertEqual(connection.create_topic("planned", 1, {"segment.ms": 500, "retention.ms": 86400000, **ANY_PAST}), 0)
+        self.assertEqual(connection.create_topic("other", 1, {"retention.ms": -1}), 0)
+        self.put(connection, "other", b"x")
+        base = now_ms() - 3600_000
+        for n in range(4):
+            self.put(connection, "planned", b"%d" % n, base + n * 1000)
+        http = f"127.0.0.1:{daemon.http_port}"
+
+        def planned(*options):
+            done = subprocess.run([program("tidemark"), "plan", "--http", http, "--retention", "--topic", "planned", *options], capture_output=True, text=True, timeout=60)
+            return done.returncode, done.stdout, done.stderr
+
+        code, text, errors = planned()
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual((text.count("now  "), text.count("later  ")), (0, 4), text)
+        self.assertNotIn("other-0", text)
+        gone = time.strftime("%F %T", time.gmtime((base + 86400_001) / 1000))
+        self.assertIn(gone, text, "the moment is told")
+        _, text, _ = planned("--set", "retention.ms=3599000")   # a few seconds ago for the first at least
+        self.assertGreaterEqual(text.count("now  "), 1, text)
+        _, text, _ = planned("--set", f"log.retention.mintimestamp={base + 2000}", "--set", "retention.ms=-1")
+        self.assertEqual((text.count("now  "), text.count("later  ")), (2, 2), text)
+        self.assertIn(f"log.retention.mintimestamp {base + 2000}: largest timestamp {base}", text)
+        _, text, _ = planned("--set", "cleanup.policy=compact", "--set", "retention.ms=1")
+        self.assertEqual((text.count("now  "), text.count("later  ")), (0, 4), text)
+        code, _, errors = planned("--set", "retention.ms=x")
+        self.assertEqual(code, 2)
+        self.assertIn("Not a number of type LONG", errors)
+        code, _, errors = planned("--set", "retention.mss=1")
+        self.assertEqual(code, 2)
+        self.assertIn("did you mean retention.ms", errors)
+        self.assertEqual(connection.list_offset("planned", 0, -2)[2], 0, "nothing was done")
+
+        # What the plan says is what a pass does.
+        self.assertEqual(connection.alter_topic("planned", "log.retention.mintimestamp", base + 2000), 0)
+        due = daemon.json("/api/v1/retention?topic=planned")["logs"][0]["due"]
+        self.assertEqual([(s["base_offset"], s["rule"]) for s in due], [(0, "log.retention.mintimestamp"), (1, "log.retention.mintimestamp")])
+        status, _ = daemon.admin("POST", "/v1/retention")
+        self.assertEqual(status, 200)
+        self.assertEqual(connection.list_offset("planned", 0, -2)[2], 2)
+        log = daemon.json("/api/v1/retention?topic=planned")["logs"][0]
+        self.assertEqual((log["due"], log["deleted"]["log.retention.mintimestamp"]), ([], {"segments": 2, "bytes": log["deleted"]["log.retention.mintimestamp"]["bytes"], "records": 2}))
+        self.assertEqual((log["oldest_timestamp"], log["newest_timestamp"]), (base + 2000, base + 3000))
+        series = daemon.metrics()
+        self.assertEqual(series['tidemark_log_oldest_timestamp_seconds{topic="planned",partition="0"}'], (base + 2000) / 1000)
+        self.assertEqual(series['tidemark_log_newest_timestamp_seconds{topic="planned",partition="0"}'], (base + 3000) / 1000)
 
     def test_delete_records(self):
         daemon, connection = self.daemon()
