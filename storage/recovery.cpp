@@ -603,7 +603,11 @@ Result<> Loader::split(Segment& old) {
     std::int64_t copied = 0;
     const auto write_chunk = [&]() -> Result<> {
         if (chunk.empty()) return {};
-        TM_TRYV(parts.back()->append(chunk));
+        if (auto written = parts.back()->append(chunk); !written) {
+            // Whoever splits tries again afterwards: what does not get smaller must not look as if it could.
+            if (written.error().code != Errc::offset_overflow) return written;
+            return Error{Errc::corrupt, old.path().name(FileKind::log) + ": one batch spans more offsets than a segment can hold"};
+        }
         copied += static_cast<std::int64_t>(chunk.size());
         chunk.clear();
         return {};
@@ -624,6 +628,9 @@ Result<> Loader::split(Segment& old) {
     }
     if (parts.empty()) return Error{Errc::corrupt, old.path().name(FileKind::log) + ": nothing to split"};
     TM_TRYV(write_chunk());
+    if (parts.size() == 1 && parts.front()->base_offset() == old.base_offset()) {
+        return Error{Errc::corrupt, old.path().name(FileKind::log) + ": its offsets cannot be split"};
+    }
     if (copied != old.bytes()) return Error{Errc::corrupt, old.path().name(FileKind::log) + ": " + std::to_string(old.bytes() - copied) + " bytes were not copied"};
     for (const auto& part : parts) TM_TRYV(part->finish_cleaned(modified));
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
