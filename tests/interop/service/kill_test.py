@@ -7,6 +7,7 @@ The rounds and the seed come from the environment: ROUNDS (20), SEED.
 
 import os
 import random
+import struct
 import threading
 import time
 import unittest
@@ -117,6 +118,64 @@ class KillMinusNine(unittest.TestCase):
         self.assertEqual(numbers, list(range(len(numbers))))
         self.assertGreaterEqual(len(numbers), producer.acknowledged * RECORDS_PER_BATCH)
         print(f"{rounds} kills, {len(numbers)} records, {producer.resent} batches sent again", flush=True)
+        self.assertEqual(daemon.stop(), 0)
+
+
+class LostTail(unittest.TestCase):
+    """An unclean stop that lost records raises the leader epoch, so that whoever had read them notices (D10, B61)."""
+
+    def produce(self, connection, count):
+        for _ in range(count):
+            error, _ = connection.produce("t", 0, kafka_wire.batch([(b"k", b"v" * 100)], int(time.time() * 1000)))
+            self.assertEqual(error, 0)
+
+    def epochs(self, connection):
+        """Leader epoch of every batch."""
+        _, _, data = connection.fetch("t", 0, 0)
+        epochs, at = [], 0
+        while at < len(data):
+            length, epoch = struct.unpack_from(">ii", data, at + 8)
+            epochs.append(epoch)
+            at += 12 + length
+        return epochs
+
+    def again(self, daemon):
+        daemon.start()
+        connection = kafka_wire.Connection(daemon.port)
+        self.addCleanup(connection.close)
+        return connection
+
+    def test_epochs_rise_with_what_was_lost_and_never_fall(self):
+        daemon = Tidemarkd()
+        self.addCleanup(daemon.close)
+        connection = self.again(daemon)
+        self.assertEqual(connection.create_topic("t"), 0)
+        self.produce(connection, 4)
+
+        daemon.kill()
+        connection = self.again(daemon)
+        self.produce(connection, 1)
+        self.assertEqual(self.epochs(connection), [0] * 5, "nothing was lost")
+
+        daemon.kill()
+        active = os.path.join(daemon.data, "t-0", "00000000000000000000.log")
+        os.truncate(active, os.path.getsize(active) - 10)
+        connection = self.again(daemon)
+        self.assertEqual(connection.end_of_epoch("t", 0, 0), (0, 0, 4), "whoever was at offset 5 is told so")
+        self.produce(connection, 1)
+        self.assertEqual(self.epochs(connection), [0] * 4 + [1])
+        self.assertEqual(connection.end_of_epoch("t", 0, 1), (0, 1, 5))
+
+        self.assertEqual(daemon.stop(), 0)
+        connection = self.again(daemon)
+        self.produce(connection, 1)
+        self.assertEqual(self.epochs(connection), [0] * 4 + [1] * 2, "a clean stop loses nothing")
+
+        daemon.kill()
+        os.truncate(active, 0)
+        connection = self.again(daemon)
+        self.produce(connection, 1)
+        self.assertEqual(self.epochs(connection), [2], "the epoch is above all that there were, though the log knows none")
         self.assertEqual(daemon.stop(), 0)
 
 
