@@ -6,7 +6,7 @@ The clients under tests/interop/clients judge the protocol; this only carries lo
 import socket
 import struct
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, INIT_PRODUCER_ID, DELETE_RECORDS, OFFSET_FOR_LEADER_EPOCH = 0, 1, 2, 3, 19, 22, 21, 23
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, INIT_PRODUCER_ID, DELETE_RECORDS, OFFSET_FOR_LEADER_EPOCH, INCREMENTAL_ALTER_CONFIGS = 0, 1, 2, 3, 19, 22, 21, 23, 44
 
 
 def _crc32c_table():
@@ -213,6 +213,34 @@ class Connection:
         n, = struct.unpack_from(">h", data, 4)
         _, error, found, offset = struct.unpack_from(">ihqq", data, 6 + n + 4)
         return error, found, offset
+
+    def alter_topic(self, topic, key, value):
+        """IncrementalAlterConfigs: SET, or DELETE for None; the error."""
+        operation = struct.pack(">b", 0 if value is not None else 1)
+        body = struct.pack(">ib", 1, 2) + text(topic) + struct.pack(">i", 1) + text(key) + operation + (text(str(value)) if value is not None else struct.pack(">h", -1)) + b"\0"
+        return struct.unpack_from(">h", self.ask(INCREMENTAL_ALTER_CONFIGS, 0, body), 8)[0]
+
+    def delete_records(self, topic, partition, offset):
+        """(error, low watermark); -1 is the high watermark."""
+        data = self.ask(DELETE_RECORDS, 0, struct.pack(">i", 1) + text(topic) + struct.pack(">iiqi", 1, partition, offset, 30000))
+        n, = struct.unpack_from(">h", data, 8)
+        _, low, error = struct.unpack_from(">iqh", data, 10 + n + 4)
+        return error, low
+
+    def fetch_many(self, topic, offsets, max_bytes=1 << 20, wait_ms=0):
+        """One request for several partitions: {partition: (error, bytes)}."""
+        body = struct.pack(">iiiib", -1, wait_ms, 1, 50 << 20, 0) + struct.pack(">i", 1) + text(topic) + struct.pack(">i", len(offsets))
+        body += b"".join(struct.pack(">iqi", partition, offset, max_bytes) for partition, offset in offsets.items())
+        data = self.ask(FETCH, 4, body)
+        n, = struct.unpack_from(">h", data, 8)
+        at, answers = 10 + n + 4, {}
+        for _ in offsets:
+            partition, error, _, _, aborted, = struct.unpack_from(">ihqqi", data, at)
+            at += 26 + 16 * max(aborted, 0)
+            size, = struct.unpack_from(">i", data, at)
+            answers[partition] = error, data[at + 4:at + 4 + max(size, 0)]
+            at += 4 + max(size, 0)
+        return answers
 
     def end_of_epoch(self, topic, partition, epoch):
         """(error, epoch, end offset): of the largest epoch that is not above `epoch`."""

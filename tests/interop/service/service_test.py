@@ -147,7 +147,7 @@ class Serving(unittest.TestCase):
         status, body = self.daemon.admin("GET", "/v1/status")
         self.assertEqual(status, 200)
         self.assertEqual(json.loads(body)["state"], "serving")
-        self.assertEqual(self.daemon.admin("GET", "/v1/clean")[0], 405, "what changes something wants POST")
+        self.assertEqual(self.daemon.admin("GET", "/v1/repair")[0], 405, "what changes something wants POST")
         self.assertEqual(os.stat(self.daemon.admin_socket).st_mode & 0o777, 0o660)
         # The door that reads has none of it.
         self.assertEqual(self.daemon.get("/v1/status")[0], 404)
