@@ -1,5 +1,8 @@
 #include "daemon/fetch_sessions.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <limits>
 #include <optional>
 #include <tuple>

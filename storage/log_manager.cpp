@@ -722,10 +722,11 @@ Result<> LogManager::State::change_cleaner_checkpoint(Directory& d, const TopicP
     auto after = before;
     {
         MutexLock guard(mutex);
-        std::erase_if(after, [&](const auto& entry) {
-            const auto log = logs.find(entry.first);
-            return log == logs.end() || &log->second->log_dir() != &d.dir;
-        });
+        for (auto entry = after.begin(); entry != after.end();) {
+            const auto log = logs.find(entry->first);
+            const bool is_here = log != logs.end() && &log->second->log_dir() == &d.dir;
+            entry = is_here ? std::next(entry) : after.erase(entry);
+        }
     }
     if (first_dirty) after[partition] = *first_dirty;
     else after.erase(partition);

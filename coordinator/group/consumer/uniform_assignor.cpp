@@ -101,7 +101,7 @@ Assignment assign_shares(const AssignmentInput& input) {
 
 class Balancer {
 public:
-    explicit Balancer(const AssignmentInput& input) : input_(input), free_(input.topics) {
+    explicit Balancer(const AssignmentInput& input) : free_(input.topics) {
         for (const auto& [id, member] : input.members) {
             const auto index = members_.size();
             auto& kept = members_.emplace_back(Member{id, {}, 0});
@@ -199,7 +199,6 @@ private:
         return moved;
     }
 
-    const AssignmentInput& input_;
     FreePartitions free_;
     std::vector<Member> members_;
     std::map<Uuid, std::vector<std::size_t>> subscribers_;
