@@ -1,11 +1,10 @@
 #include "daemon/fetch_sessions.h"
 
 #include <algorithm>
-#include <utility>
-
 #include <limits>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/assert.h"
 

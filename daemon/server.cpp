@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/log.h"
+#include "coordinator/internal_topics.h"
 #include "daemon/broker.h"
 #include "daemon/connection.h"
 #include "daemon/coordinators.h"
@@ -268,11 +269,12 @@ Task<> Server::Impl::beat_loop(Loop& loop) {
     }
 }
 
-/// The coordinators' timers, which count in seconds.
+/// The coordinators' timers, which count in seconds; hardly ever before there is a group.
 Task<> Server::Impl::timer_loop() {
     Timer timer{loops_.front()->io.get_executor()};
     while (!stopping_) {
-        timer.expires_after(std::chrono::milliseconds{50});
+        const bool has_groups = broker_.image()->find(coordinator::group_topic) != nullptr;
+        timer.expires_after(std::chrono::milliseconds{has_groups ? 50 : 500});
         const auto [error] = co_await timer.async_wait(as_value);
         if (error) break;
         broker_.coordinators().tick();
