@@ -21,7 +21,6 @@ namespace {
 using protocol::produce_request::PartitionProduceData;
 using protocol::produce_response::PartitionProduceResponse;
 
-constexpr std::int16_t acks_all = -1;
 
 /// A response whose partitions wait for their syncs. Each sync writes to its own partition's entry only.
 struct Waiting {
