@@ -8,20 +8,8 @@
 #include "cmd/tidemark/plan.h"
 
 namespace tidemark::tool {
-namespace {
 
 namespace json = boost::json;
-
-/// A member as text: "-" for null or none.
-std::string text(const json::object& object, std::string_view key) {
-    const auto* value = object.if_contains(key);
-    if (value == nullptr || value->is_null()) return "-";
-    if (value->is_string()) return std::string(value->as_string());
-    if (value->is_double()) return fmt::format("{:.3f}", value->as_double());
-    return json::serialize(*value);
-}
-
-}  // namespace
 
 int plan(const PlanOptions& options) {
     if (!options.log_dirs.empty()) return plan_at_rest(options);
@@ -38,8 +26,8 @@ int repair_in_daemon(const RepairRequest& request) {
                                  fmt::format("/v1/repair?topic={}&partition={}&how={}", encoded(request.topic), request.partition, request.restore ? "restore" : "drop"));
     if (!answer) return failed(answer.error());
     const auto& done = answer->as_object();
-    std::printf("%s-%d: %s batches with %s records were put back, the log ends at %s\n", request.topic.c_str(), request.partition, text(done, "batches").c_str(),
-                text(done, "records").c_str(), text(done, "log_end_offset").c_str());
+    std::printf("%s-%d: %s batches with %s records were put back, the log ends at %s\n", request.topic.c_str(), request.partition, member_text(done, "batches").c_str(),
+                member_text(done, "records").c_str(), member_text(done, "log_end_offset").c_str());
     return 0;
 }
 
@@ -47,12 +35,12 @@ int status(const DaemonAddress& daemon) {
     const auto answer = ask_unix(daemon.admin_socket, "GET", "/v1/status");
     if (!answer) return failed(answer.error());
     const auto& broker = answer->as_object();
-    std::printf("tidemarkd %s is %s: node %s of cluster %s\n", text(broker, "version").c_str(), text(broker, "state").c_str(), text(broker, "node_id").c_str(), text(broker, "cluster_id").c_str());
+    std::printf("tidemarkd %s is %s: node %s of cluster %s\n", member_text(broker, "version").c_str(), member_text(broker, "state").c_str(), member_text(broker, "node_id").c_str(), member_text(broker, "cluster_id").c_str());
     for (const auto& entry : broker.at("log_directories").as_array()) {
         const auto& directory = entry.as_object();
-        std::printf("  %s: %s logs, %s bytes available%s\n", text(directory, "path").c_str(), text(directory, "logs").c_str(), text(directory, "available_bytes").c_str(), directory.at("offline").as_bool() ? ", OFFLINE" : "");
+        std::printf("  %s: %s logs, %s bytes available%s\n", member_text(directory, "path").c_str(), member_text(directory, "logs").c_str(), member_text(directory, "available_bytes").c_str(), directory.at("offline").as_bool() ? ", OFFLINE" : "");
     }
-    return text(broker, "state") == "serving" ? 0 : 1;
+    return member_text(broker, "state") == "serving" ? 0 : 1;
 }
 
 int confirm_clock(const DaemonAddress& daemon) {

@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <map>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "cmd/tidemark/client.h"
 #include "cmd/tidemark/commands.h"
 #include "cmd/tidemark/topic_settings.h"
+#include "cmd/tidemark/utc.h"
 #include "io/posix_file_system.h"
 #include "storage/audit_trail.h"
 #include "storage/checkpoint.h"
@@ -26,8 +26,8 @@ using cleaner::AuditTrace;
 /// 2023-11-14T22:13:20.000Z
 std::string shown(Timestamp t) {
     if (t.value < 0) return "none";
-    const std::chrono::sys_time<std::chrono::milliseconds> time{std::chrono::milliseconds{t.value}};
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(t.value / 1000)), t.value % 1000);
+    const auto text = utc_text(t.value, "%FT%T");
+    return text ? *text + "Z" : fmt::format("{} ms", t.value);
 }
 
 std::string name_of_key(const std::vector<std::byte>& key) {
@@ -137,6 +137,16 @@ private:
     std::size_t partitions_ = 0, staying_ = 0, leaving_ = 0, held_ = 0, late_ = 0;
 };
 
+/// Calls `see` with each line that is not empty.
+template <class See>
+void for_each_line(std::string_view text, const See& see) {
+    while (!text.empty()) {
+        const auto end = text.find('\n');
+        if (const auto line = text.substr(0, end); !line.empty()) see(line);
+        text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    }
+}
+
 std::vector<std::byte> bytes_of(std::string_view text) { return to_vector(as_bytes(text)); }
 
 Result<std::vector<std::vector<std::byte>>> keys_of(io::FileSystem& files, const AuditOptions& options) {
@@ -144,12 +154,7 @@ Result<std::vector<std::vector<std::byte>>> keys_of(io::FileSystem& files, const
     for (const auto& key : options.keys) keys.push_back(bytes_of(key));
     if (!options.key_file.empty()) {
         TM_TRY(const auto content, io::read_whole(files, options.key_file));
-        auto text = as_text(content);
-        while (!text.empty()) {
-            const auto end = text.find('\n');
-            if (const auto line = text.substr(0, end); !line.empty()) keys.push_back(bytes_of(line));
-            text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-        }
+        for_each_line(as_text(content), [&keys](std::string_view line) { keys.push_back(bytes_of(line)); });
     }
     if (keys.empty()) return Error{Errc::invalid_argument, "say which keys: --key or --key-file"};
     return keys;
@@ -186,17 +191,13 @@ Result<bool> print_trail(io::FileSystem& files, const io::Path& given, const Aud
     for (const auto& name : storage::audit_trail_files(files, path)) {
         found = true;
         TM_TRY(const auto content, io::read_whole(files, name));
-        auto rest = as_text(content);
-        while (!rest.empty()) {
-            const auto end = rest.find('\n');
-            const auto line = rest.substr(0, end);
-            rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+        for_each_line(as_text(content), [&options](std::string_view line) {
             boost::system::error_code error;
             const auto value = json::parse({line.data(), line.size()}, error);
-            if (error || !value.is_object() || (!options.topic.empty() && text(value.as_object(), "topic") != options.topic)) continue;
+            if (error || !value.is_object() || (!options.topic.empty() && text(value.as_object(), "topic") != options.topic)) return;
             if (options.json) std::puts(std::string(line).c_str());
             else print_event(value.as_object());
-        }
+        });
     }
     return found;
 }

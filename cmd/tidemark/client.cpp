@@ -75,4 +75,12 @@ std::string encoded(std::string_view text) {
     return out;
 }
 
+std::string member_text(const boost::json::object& object, std::string_view key) {
+    const auto* value = object.if_contains(key);
+    if (value == nullptr || value->is_null()) return "-";
+    if (value->is_string()) return std::string(value->as_string());
+    if (value->is_double()) return fmt::format("{:.3f}", value->as_double());
+    return boost::json::serialize(*value);
+}
+
 }  // namespace tidemark::tool

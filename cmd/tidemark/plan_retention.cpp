@@ -1,13 +1,13 @@
 // plan, the part about retention: what goes at the next pass, and when the rest goes.
 #include <boost/json.hpp>
 #include <cstdio>
-#include <ctime>
 
 #include <fmt/format.h>
 
 #include "cmd/tidemark/client.h"
 #include "cmd/tidemark/commands.h"
 #include "cmd/tidemark/plan.h"
+#include "cmd/tidemark/utc.h"
 
 namespace tidemark::tool {
 namespace {
@@ -22,13 +22,8 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
 /// "2026-11-30 12:00:00.250" in UTC; years that no calendar has as milliseconds.
 std::string time_text(const json::value& ms) {
     if (ms.is_null()) return "never";
-    const auto value = ms.as_int64();
-    const std::time_t seconds = value / 1000 - (value % 1000 < 0 ? 1 : 0);
-    std::tm broken{};
-    char text[32];
-    if (value > 253'402'300'799'999 || value < -62'135'596'800'000 || ::gmtime_r(&seconds, &broken) == nullptr) return fmt::format("{} ms", value);
-    std::strftime(text, sizeof text, "%F %T", &broken);
-    return fmt::format("{}.{:03}", text, value - seconds * 1000);
+    const auto text = utc_text(ms.as_int64(), "%F %T");
+    return text ? *text : fmt::format("{} ms", ms.as_int64());
 }
 
 std::string limit_text(const char* key, const json::value& limit) { return limit.is_null() ? std::string{} : fmt::format(", {}={}", key, limit.as_int64()); }

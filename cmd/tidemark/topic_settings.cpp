@@ -24,8 +24,7 @@ Result<> copy_files(io::FileSystem& from, io::FileSystem& to, const io::Path& di
     return {};
 }
 
-}  // namespace
-
+/// The values of a broker's file. Errc::invalid_argument lists its mistakes.
 Result<metadata::ConfigMap> read_config_file(io::FileSystem& files, const std::string& path) {
     if (path.empty()) return metadata::ConfigMap{};
     TM_TRY(const auto text, io::read_whole(files, path));
@@ -35,6 +34,8 @@ Result<metadata::ConfigMap> read_config_file(io::FileSystem& files, const std::s
     for (const auto& mistake : loaded.mistakes) all += (all.empty() ? "" : "\n") + mistake.line();
     return Error{Errc::invalid_argument, all};
 }
+
+}  // namespace
 
 Result<TopicSettings> TopicSettings::read(io::FileSystem& files, const std::vector<std::string>& log_dirs, const std::string& config_file) {
     TopicSettings settings;

@@ -29,7 +29,4 @@ private:
     std::int32_t node_id_ = 1;
 };
 
-/// The values of a broker's file. Errc::invalid_argument lists its mistakes.
-Result<metadata::ConfigMap> read_config_file(io::FileSystem&, const std::string& path);
-
 }  // namespace tidemark::tool
