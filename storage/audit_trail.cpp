@@ -91,14 +91,10 @@ void AuditTrail::write(const std::string& line) {
 }
 
 Result<> AuditTrail::append(Bytes line) {
-    if (file_ && bytes_ > 0 && bytes_ + static_cast<std::int64_t>(line.size()) > options_.bytes_max) TM_TRYV(rotate());
-    if (!file_) {
-        TM_TRY(file_, files_.open(options_.path, io::OpenMode::create));
-        TM_TRY(bytes_, file_->size());
-        if (bytes_ > 0 && bytes_ + static_cast<std::int64_t>(line.size()) > options_.bytes_max) {
-            TM_TRYV(rotate());
-            TM_TRY(file_, files_.open(options_.path, io::OpenMode::create));
-        }
+    if (!file_) TM_TRYV(open());
+    if (bytes_ > 0 && bytes_ + static_cast<std::int64_t>(line.size()) > options_.bytes_max) {
+        TM_TRYV(rotate());
+        TM_TRYV(open());
     }
     if (auto written = file_->write(FilePosition{bytes_}, line); !written) {
         // No half line, so that what follows can be read.
@@ -106,6 +102,12 @@ Result<> AuditTrail::append(Bytes line) {
         return written;
     }
     bytes_ += static_cast<std::int64_t>(line.size());
+    return {};
+}
+
+Result<> AuditTrail::open() {
+    TM_TRY(file_, files_.open(options_.path, io::OpenMode::create));
+    TM_TRY(bytes_, file_->size());
     return {};
 }
 

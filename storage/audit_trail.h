@@ -68,6 +68,7 @@ public:
 private:
     void write(const std::string& line) EXCLUDES(mutex_);
     Result<> append(Bytes line) REQUIRES(mutex_);
+    Result<> open() REQUIRES(mutex_);
     Result<> rotate() REQUIRES(mutex_);
 
     io::FileSystem& files_;

@@ -37,22 +37,26 @@ std::vector<io::Path> Log::State::take_out(const SegmentList& gone) {
     return deleted;
 }
 
-Result<> Log::State::delete_files(const SegmentList& gone, std::vector<io::Path> snapshot_files, bool in_order) {
+Result<> Log::State::delete_files(SegmentList gone, std::vector<io::Path> snapshot_files) {
     if (gone.empty()) return {};
     for (const auto& segment : gone) {
         if (auto renamed = segment->rename_to(FileSuffix::deleted); !renamed && renamed.error().code != Errc::not_found) return renamed;
-        // The older name goes for certain first: neither a value may come back whose tombstone has gone, nor a hole be left.
-        if (in_order || segment == gone.back()) TM_TRYV(sync_names_in(files(), path->get()));
+        // The earlier name goes for certain first: neither a value may come back whose tombstone has gone, nor a hole be left.
+        TM_TRYV(sync_names_in(files(), path->get()));
     }
+    unlink_later(std::move(gone), std::move(snapshot_files));
+    return {};
+}
+
+void Log::State::unlink_later(SegmentList gone, std::vector<io::Path> snapshot_files) {
     directory.post_after(std::chrono::milliseconds{config.get()->file_delete_delay_ms},
-                         [gone, snapshot_files = std::move(snapshot_files), &fs = files(), partition = partition] {
+                         [gone = std::move(gone), snapshot_files = std::move(snapshot_files), &fs = files(), partition = partition] {
                              for (const auto& segment : gone) {
                                  segment->close_files();
                                  if (auto removed = segment->remove_files(); !removed) log_warning("[{}] {}", partition, removed.error().message());
                              }
                              for (const auto& file : snapshot_files) (void)fs.remove(file);
                          });
-    return {};
 }
 
 Result<> Log::delete_oldest_segments(std::size_t count, std::string_view reason) {
@@ -89,7 +93,7 @@ Result<> Log::delete_oldest_segments(std::size_t count, std::string_view reason)
     s.tell_start_moved();
     const auto deleted = [&]() -> Result<> {
         TM_TRYV(s.sync_names());  // what follows is there for certain before they go, or the log would lose its end
-        return s.delete_files(gone, std::move(snapshot_files), true);
+        return s.delete_files(std::move(gone), std::move(snapshot_files));
     }();
     if (!deleted) return s.failed(deleted.error(), "deleting segments");
     return {};
@@ -180,7 +184,7 @@ Result<> Log::replace_segments(SegmentList cleaned, const SegmentList& replaced)
 
     // 3. The old ones leave, oldest first. 4. `.swap` → final names.
     const auto finished = [&]() -> Result<> {
-        TM_TRYV(s.delete_files(gone, std::move(snapshot_files), true));
+        TM_TRYV(s.delete_files(gone, std::move(snapshot_files)));
         for (const auto& segment : cleaned) {
             TM_TRYV(segment->rename_to(FileSuffix::none));
             TM_TRYV(sync_names());
@@ -248,11 +252,7 @@ Result<> Log::truncate_fully_and_start_at(Offset offset) {
         }
         if (auto started = s.start_over_at(offset); !started) return s.failed(std::move(started).error(), "truncating");
         if (auto synced = sync_names_in(s.files(), s.path->get()); !synced) return s.failed(std::move(synced).error(), "truncating");
-        s.directory.post_after(std::chrono::milliseconds{config()->file_delete_delay_ms},
-                               [gone, snapshot_files = std::move(snapshot_files), &fs = s.files()] {
-                                   for (const auto& segment : gone) (void)segment->remove_files();
-                                   for (const auto& file : snapshot_files) (void)fs.remove(file);
-                               });
+        s.unlink_later(std::move(gone), std::move(snapshot_files));
     }
     log_info("[{}] truncated fully, the log starts over at {}", s.partition, offset.value);
     s.tell_start_moved();
@@ -303,7 +303,8 @@ Result<> Log::truncate_to(Offset offset) {
         s.update_first_unstable();
     }
     log_info("[{}] truncated to {}", s.partition, offset.value);
-    if (auto deleted = s.delete_files(gone, std::move(snapshot_files), false); !deleted) return s.failed(std::move(deleted).error(), "truncating");
+    std::ranges::reverse(gone);  // from the end: a crash in between leaves no hole
+    if (auto deleted = s.delete_files(std::move(gone), std::move(snapshot_files)); !deleted) return s.failed(std::move(deleted).error(), "truncating");
     if (auto saved = s.save_epochs(); !saved) return s.failed(std::move(saved).error(), "truncating");
     s.tell_end_moved();
     return {};

@@ -598,23 +598,27 @@ Result<std::shared_ptr<Log>> LogManager::create(const TopicPartition& partition,
                                                 std::optional<Uuid> directory_id) {
     auto& s = *state_;
     MutexLock creating(s.create_mutex);
-    std::map<const LogDirectory*, std::size_t> counts;
     {
         MutexLock lock(s.mutex);
         if (s.failed.contains(partition)) return Error{Errc::storage_offline, partition.text() + " is there, but cannot be opened"};
-        for (const auto& [p, log] : s.logs) ++counts[&log->log_dir()];
     }
     if (const auto log = find(partition)) {
         const auto id = log->topic_id();
         if (!id.is_zero() && id != topic_id) return Error{Errc::already_exists, partition.text() + " is there with the topic id " + id.text()};
         return log;
     }
-    Directory* target = nullptr;
+    std::vector<Directory*> possible;
     for (const auto& d : s.directories) {
-        if (d->dir.is_offline() || (directory_id && d->dir.id() != *directory_id)) continue;
-        if (target == nullptr || counts[&d->dir] < counts[&target->dir]) target = d.get();
+        if (!d->dir.is_offline() && (!directory_id || d->dir.id() == *directory_id)) possible.push_back(d.get());
     }
-    if (target == nullptr) return Error{Errc::storage_offline, "no log directory for " + partition.text()};
+    if (possible.empty()) return Error{Errc::storage_offline, "no log directory for " + partition.text()};
+    Directory* target = possible.front();
+    if (possible.size() > 1) {
+        std::map<const LogDirectory*, std::size_t> counts;
+        MutexLock lock(s.mutex);
+        for (const auto& [p, log] : s.logs) ++counts[&log->log_dir()];
+        target = *std::ranges::min_element(possible, {}, [&counts](const Directory* d) { return counts[&d->dir]; });
+    }
     const auto path = target->at(live_directory_name(partition));
     TM_TRY(const auto there, s.files.status(path));
     if (there) return Error{Errc::already_exists, path + " is there, but was not loaded"};

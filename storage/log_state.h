@@ -88,8 +88,9 @@ struct Log::State final : CommitTarget {
     Result<> rebuild_producers(Offset log_start, Offset end) REQUIRES(append_mutex);
     /// Out of the map; their snapshots become `.deleted` and are returned. delete_files() of both follows, without the lock.
     std::vector<io::Path> take_out(const SegmentList&) REQUIRES(append_mutex);
-    /// Renames to `.deleted`, oldest first, syncs the names (after each with `in_order`), unlinks after file.delete.delay.ms.
-    Result<> delete_files(const SegmentList&, std::vector<io::Path> snapshots, bool in_order) EXCLUDES(append_mutex);
+    /// Renames to `.deleted` in the order given, syncs the names after each, unlinks after file.delete.delay.ms.
+    Result<> delete_files(SegmentList, std::vector<io::Path> snapshots) EXCLUDES(append_mutex);
+    void unlink_later(SegmentList, std::vector<io::Path> snapshots);
     Result<> start_over_at(Offset) REQUIRES(append_mutex);
     Result<> flush_to(Offset end, bool with_active) EXCLUDES(flush_mutex, append_mutex);
     Result<> sync_names() EXCLUDES(names_mutex, append_mutex);

@@ -670,6 +670,7 @@ Result<> Loader::settle_end() {
 }
 
 Result<> Loader::look_for_loss() {
+    if (options_.clean) return {};
     const auto& clock = directory_.clock();
     TM_TRY(const auto written, segments_.rbegin()->second->modified());
     report_.may_have_lost_records = may_have_lost_records({.clean = options_.clean,

@@ -41,9 +41,8 @@ Result<> put_back(Log& log, io::FileSystem& files, const KeptTail& tail, RepairR
     });
 }
 
-}  // namespace
-
-Result<std::vector<KeptTail>> kept_tails(io::FileSystem& files, const io::Path& partition_directory) {
+/// Name, base and size of the kept files, by base offset.
+Result<std::vector<KeptTail>> list_kept(io::FileSystem& files, const io::Path& partition_directory) {
     TM_TRY(const auto entries, files.list(partition_directory));
     std::vector<KeptTail> tails;
     for (const auto& entry : entries) {
@@ -52,6 +51,17 @@ Result<std::vector<KeptTail>> kept_tails(io::FileSystem& files, const io::Path& 
         KeptTail tail{.file = io::join(partition_directory, entry.name), .base = *base};
         TM_TRY(const auto status, files.status(tail.file));
         if (status) tail.bytes = status->bytes;
+        tails.push_back(std::move(tail));
+    }
+    std::sort(tails.begin(), tails.end(), [](const auto& a, const auto& b) { return a.base < b.base; });
+    return tails;
+}
+
+}  // namespace
+
+Result<std::vector<KeptTail>> kept_tails(io::FileSystem& files, const io::Path& partition_directory) {
+    TM_TRY(auto tails, list_kept(files, partition_directory));
+    for (auto& tail : tails) {
         TM_TRYV(for_each_batch(files, tail, [&](const record::BatchView& batch) -> Result<> {
             if (tail.batches++ == 0) tail.first = batch.base_offset();
             tail.last = batch.last_offset();
@@ -59,15 +69,13 @@ Result<std::vector<KeptTail>> kept_tails(io::FileSystem& files, const io::Path& 
             tail.records += batch.record_count().value_or(0);
             return {};
         }));
-        tails.push_back(std::move(tail));
     }
-    std::sort(tails.begin(), tails.end(), [](const auto& a, const auto& b) { return a.base < b.base; });
     return tails;
 }
 
 Result<RepairResult> repair_log(LogDirectory& directory, const OpenLogOptions& options, Repair how) {
     auto& files = directory.files();
-    TM_TRY(const auto tails, kept_tails(files, options.directory));
+    TM_TRY(const auto tails, list_kept(files, options.directory));
     RepairResult result;
     auto open = options;
     open.serve_damaged = true;
