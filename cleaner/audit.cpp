@@ -40,7 +40,7 @@ Timestamp after(Timestamp t, std::int64_t milliseconds) {
 }
 
 std::optional<Place> place_of(const std::string& name) {
-    if (name.find(".log.damaged-") != std::string::npos) return Place::damaged;
+    if (storage::parse_damaged_file_name(name)) return Place::damaged;
     const auto file = storage::parse_file_name(name);
     if (file.kind != storage::FileKind::log) return std::nullopt;
     switch (file.suffix) {
@@ -90,6 +90,8 @@ public:
         for (const auto& f : found_) {
             if (f.trace.place == Place::live && f.fate == Fate::visible) visible_[f.trace.key].push_back(&f);
         }
+        for (auto& [key, records] : visible_) std::ranges::stable_sort(records, {}, offset_of);
+        held_from_ = held_from();
         std::vector<AuditTrace> traces;
         for (auto& f : found_) {
             judge(f);
@@ -136,14 +138,14 @@ private:
         return {};
     }
 
+    static Offset offset_of(const Found* found) { return found->trace.offset; }
+
     /// The first visible record of the key behind `f`: what made it superfluous.
     const Found* superseding(const Found& f) const {
         const auto list = visible_.find(f.trace.key);
         if (list == visible_.end()) return nullptr;
-        for (const auto* other : list->second) {
-            if (other->trace.offset > f.trace.offset) return other;
-        }
-        return nullptr;
+        const auto other = std::ranges::upper_bound(list->second, f.trace.offset, {}, offset_of);
+        return other == list->second.end() ? nullptr : *other;
     }
 
     /// When a record of the log came: its timestamp, as far as the times of its file and of the one before allow it.
@@ -204,7 +206,7 @@ private:
         if (f.fate == Fate::visible && by == nullptr) return judge_latest(f);
         t.rule = f.fate == Fate::aborted ? "compaction: its transaction was aborted" : "compaction: superseded at offset " + std::to_string(by->trace.offset.value);
         const auto reason_offset = by != nullptr ? std::max(by->trace.offset, t.offset) : t.offset;
-        if (const auto held = held_from(); held && reason_offset >= *held) {
+        if (held_from_ && reason_offset >= *held_from_) {
             t.held_by = "an open transaction";
             return;
         }
@@ -253,7 +255,8 @@ private:
     std::vector<Found> found_;
     std::vector<LiveSegment> segments_;
     std::unordered_map<ProducerId, Open> open_;
-    std::map<std::size_t, std::vector<const Found*>> visible_;
+    std::map<std::size_t, std::vector<const Found*>> visible_;   // by key, by offset
+    std::optional<Offset> held_from_;
 };
 
 }  // namespace

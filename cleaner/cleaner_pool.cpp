@@ -278,12 +278,12 @@ std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
     // What was asked for goes first, eligible or not.
     for (std::size_t i = 0; i < open.size(); ++i) {
         if (!open[i].requested) continue;
-        auto& notes = notes_[open[i].log->partition()];
-        notes.requested = false;
         if (open[i].decision.cleanable_bytes > 0) {
             order.insert(order.begin(), {i, Why::dirty_ratio});
             continue;
         }
+        auto& notes = notes_[open[i].log->partition()];
+        notes.requested = notes.requests != open[i].request;
         log_info("[{}] nothing to clean", open[i].log->partition());
         notes.requests_done = open[i].request;
         notes.request_result = "nothing to clean";
@@ -291,6 +291,9 @@ std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
     for (const auto& selected : order) {
         auto& chosen = open[selected.index];
         if (!states_.begin(chosen.log->partition())) continue;
+        // The others that were asked for keep their turn, and so does what was asked since.
+        auto& notes = notes_[chosen.log->partition()];
+        if (chosen.requested) notes.requested = notes.requests != chosen.request;
         chosen.why = selected.why;
         thread_notes_.at(thread).max_delay_ms = max_delay;
         return std::move(chosen);

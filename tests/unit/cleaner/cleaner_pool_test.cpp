@@ -240,6 +240,21 @@ TEST_F(PoolTest, ARequestSaysWhenItWasDealtWith) {
     EXPECT_THAT(stats_of("a").request_result, HasSubstr("CRC"));
 }
 
+TEST_F(PoolTest, EveryRequestIsDealtWithOneARound) {
+    auto config = compacted();
+    config.min_cleanable_dirty_ratio = 1;
+    dirty("a", 3, config);
+    dirty("b", 3, config);
+    const auto a = pool_->request({"a", 0}), b = pool_->request({"b", 0});
+    EXPECT_NE(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_NE(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_EQ(stats_of("a").requests_done, a);
+    EXPECT_EQ(stats_of("b").requests_done, b);
+    EXPECT_EQ(stats_of("a").request_result, "cleaned");
+    EXPECT_EQ(stats_of("b").request_result, "cleaned");
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+}
+
 TEST_F(PoolTest, GaugesCountLogsThatNobodyMayClean) {
     auto config = compacted();
     config.max_compaction_lag_ms = 60'000;
