@@ -79,10 +79,6 @@ Result<Plan> plan(const storage::Log& log, const storage::LogConfig& config, Tim
     return plan;
 }
 
-Result<Plan> Scheduler::plan(const storage::Log& log, const storage::LogConfig* instead) const {
-    return retention::plan(log, instead ? *instead : *log.config(), clock_.now(), options_.get()->differences, trusts_clock());
-}
-
 void Scheduler::deleted(const SegmentReport& report) {
     log_info("[{}] {}", report.partition, report.text());
     {

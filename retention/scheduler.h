@@ -68,8 +68,6 @@ public:
     void run() EXCLUDES(run_mutex_, mutex_);
     /// One log, now: the cleaner's threads for compacted logs. True when segments went.
     Result<bool> apply(storage::Log&) EXCLUDES(mutex_);
-    /// What apply() would do with these settings. Nothing for settings: the log's own.
-    Result<Plan> plan(const storage::Log&, const storage::LogConfig* instead = nullptr) const;
     /// When tick() will run it next.
     Timestamp next_run() const EXCLUDES(mutex_);
 

@@ -95,6 +95,19 @@ json::object cleaner_of(const ApiParts& parts) {
 struct Trial {
     metadata::ConfigLayers layers;
     metadata::ConfigMap topic;
+    bool is_asked = false;
+
+    /// What the log would have to go by; its own settings when nothing is tried.
+    Result<storage::LogConfig> config_of(const storage::Log& log, const metadata::Image& image) const {
+        if (!is_asked) return *log.config();
+        const auto& name = log.partition().topic;
+        auto overrides = image.overrides(metadata::ResourceType::topic, name);
+        for (const auto& [key, value] : topic) overrides[key] = value;
+        if (!topic.empty()) {
+            if (const auto wrong = metadata::topic_contradiction(layers, overrides)) return Error{Errc::invalid_argument, name + ": " + *wrong};
+        }
+        return metadata::log_config(layers, overrides);
+    }
 };
 
 Result<Trial> trial_of(const ApiParts& parts, const Request& request) {
@@ -102,6 +115,7 @@ Result<Trial> trial_of(const ApiParts& parts, const Request& request) {
     Trial trial{.layers = parts.layers(), .topic = {}};
     for (const auto& [name, value] : request.query) {
         if (!name.starts_with(prefix)) continue;
+        trial.is_asked = true;
         const auto key = name.substr(prefix.size());
         using metadata::ConfigScope;
         bool known = false;
@@ -132,10 +146,8 @@ Result<json::object> retention_of(const ApiParts& parts, const Request& request)
     for (const auto& log : parts.logs.logs()) {
         const auto& partition = log->partition();
         if (topic != request.query.end() && topic->second != partition.topic) continue;
-        auto overrides = image->overrides(metadata::ResourceType::topic, partition.topic);
-        for (const auto& [key, value] : trial.topic) overrides[key] = value;
-        if (const auto wrong = metadata::topic_contradiction(trial.layers, overrides); wrong && !trial.topic.empty()) return Error{Errc::invalid_argument, partition.topic + ": " + *wrong};
-        const auto plan = retention::plan(*log, metadata::log_config(trial.layers, overrides), parts.clock.now(), differences, clock.trusted);
+        TM_TRY(const auto config, trial.config_of(*log, *image));
+        const auto plan = retention::plan(*log, config, parts.clock.now(), differences, clock.trusted);
         if (!plan) continue;   // it is on its way out, or its directory is offline
         auto object = to_json(*plan, segments);
         const auto own = std::ranges::lower_bound(stats.partitions, partition, {}, &retention::PartitionStats::partition);

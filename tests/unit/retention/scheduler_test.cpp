@@ -338,11 +338,9 @@ TEST_F(SchedulerTest, TheNextRunIsToldByTheWallClock) {
 
 TEST_F(SchedulerTest, ThePlanChangesNothing) {
     const auto log = create("t", keep_all());
-    auto scheduler = make();
     clock_.advance(11s);
-    EXPECT_THAT(scheduler.plan(*log).value().decision.deletions, IsEmpty());
-    const auto instead = retain_ms(10'000);
-    EXPECT_EQ(scheduler.plan(*log, &instead).value().decision.deletions.size(), 4u);
+    EXPECT_THAT(plan(*log, *log->config(), clock_.now(), {}).value().decision.deletions, IsEmpty());
+    EXPECT_EQ(plan(*log, retain_ms(10'000), clock_.now(), {}).value().decision.deletions.size(), 4u);
     EXPECT_EQ(log->log_start_offset(), Offset{0});
 }
 
