@@ -1,6 +1,7 @@
 /// Text as Java sees it: the UTF-16 code units of a UTF-8 string.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -34,6 +35,13 @@ void for_each_utf16_unit(std::string_view text, Function&& with) {
             with(static_cast<std::uint16_t>(0xDC00 + ((point - 0x10000) & 0x3FF)));
         }
     }
+}
+
+/// How many there are: Java's String.length().
+inline std::size_t utf16_units(std::string_view text) {
+    std::size_t units = 0;
+    for_each_utf16_unit(text, [&units](std::uint16_t) { ++units; });
+    return units;
 }
 
 }  // namespace tidemark

@@ -28,11 +28,6 @@ public:
         if (!timers_.contains(key)) set(key, deadline);
     }
     void cancel(const Key& key) { timers_.erase(key); }
-    bool contains(const Key& key) const { return timers_.contains(key); }
-    std::optional<Moment> deadline(const Key& key) const {
-        const auto found = timers_.find(key);
-        return found == timers_.end() ? std::nullopt : std::optional{found->second.deadline};
-    }
     std::size_t size() const { return timers_.size(); }
 
     /// The first key whose deadline is at or before `now`, which is no longer set; call until there is none.

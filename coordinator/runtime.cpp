@@ -37,17 +37,17 @@ std::vector<std::shared_ptr<PartitionRuntime>> RuntimeCore::all() const {
 
 void RuntimeCore::image_changed(const metadata::ImagePtr& after) {
     const auto* topic = after->find(options_.topic);
-    const auto is_here = [&](std::int32_t number) {
-        const auto* partition = after->find(TopicPartition{options_.topic, number});
-        return partition != nullptr && partition->leader == options_.node_id;
+    /// Null: not this node's.
+    const auto find_here = [&](std::int32_t number) -> const metadata::Partition* {
+        const auto found = topic->partitions.find(number);
+        return found != topic->partitions.end() && found->second.leader == options_.node_id ? &found->second : nullptr;
     };
-    std::vector<std::shared_ptr<PartitionRuntime>> gone, known;
     MutexLock lock(mutex_);
     if (stopped_) return;
     for (auto at = partitions_.begin(); at != partitions_.end();) {
-        const bool stays = topic != nullptr && topic->id == at->second.topic_id && is_here(at->first);
-        if (stays) {
-            at->second.runtime->image_changed(after, after->find(TopicPartition{options_.topic, at->first})->leader_epoch);
+        const auto* partition = topic != nullptr && topic->id == at->second.topic_id ? find_here(at->first) : nullptr;
+        if (partition != nullptr) {
+            at->second.runtime->image_changed(after, partition->leader_epoch);
             ++at;
         } else {
             at->second.runtime->close(ErrorCode::not_coordinator, [] {});
@@ -61,7 +61,7 @@ void RuntimeCore::image_changed(const metadata::ImagePtr& after) {
     // Ids stay where they are: the count must not change while the topic lives (group-coordinator 1).
     if (!partition_count_ || partitions_.empty()) partition_count_ = static_cast<std::int32_t>(topic->partitions.size());
     for (const auto& [number, partition] : topic->partitions) {
-        if (number >= *partition_count_ || !is_here(number) || partitions_.contains(number)) continue;
+        if (number >= *partition_count_ || partition.leader != options_.node_id || partitions_.contains(number)) continue;
         auto runtime = std::make_shared<PartitionRuntime>(options_, parts_, number);
         partitions_.emplace(number, Here{topic->id, runtime});
         runtime->load(make_machine_(number), after, partition.leader_epoch);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "protocol/messages/consumer_protocol_subscription.h"
+#include "coordinator/group/embedded_protocol.h"
 #include "protocol/messages/group_metadata_key.h"
 
 namespace tidemark::coordinator {
@@ -11,17 +11,6 @@ namespace {
 
 constexpr std::string_view consumer_type = "consumer";
 constexpr std::int16_t written_version = 3;
-
-/// The topics of a subscription as consumer clients write it, int16 version first.
-std::optional<std::vector<std::string>> subscribed(Bytes metadata) {
-    protocol::Reader reader{metadata};
-    const auto version = std::min<std::int16_t>(reader.int16(), protocol::ConsumerProtocolSubscription::versions.max);
-    if (!reader.ok() || version < 0) return std::nullopt;
-    protocol::ConsumerProtocolSubscription subscription;
-    subscription.read(reader, version);   // later versions append fields, which are not asked for
-    if (!reader.ok()) return std::nullopt;
-    return std::move(subscription.topics);
-}
 
 }  // namespace
 
@@ -186,9 +175,10 @@ std::optional<std::set<std::string, std::less<>>> ClassicGroup::subscribed_topic
     if (!protocol) return std::nullopt;
     for (const auto& [member_id, member] : members) {
         const auto* metadata = member.metadata_of(*protocol);
-        const auto names = metadata != nullptr ? subscribed(*metadata) : std::nullopt;
-        if (!names) return std::nullopt;
-        topics.insert(names->begin(), names->end());
+        if (metadata == nullptr) return std::nullopt;
+        const auto read = parse_subscription(*metadata);
+        if (!read) return std::nullopt;
+        topics.insert(read->topics.begin(), read->topics.end());
     }
     return topics;
 }

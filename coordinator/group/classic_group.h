@@ -26,12 +26,6 @@ namespace tidemark::coordinator {
 enum class ClassicState : std::uint8_t { empty, preparing_rebalance, completing_rebalance, stable };
 std::string_view to_string(ClassicState);
 
-struct ClassicProtocol {
-    std::string name;
-    std::vector<std::byte> metadata;
-    friend bool operator==(const ClassicProtocol&, const ClassicProtocol&) = default;
-};
-
 struct ClassicMember {
     std::string id;
     std::optional<std::string> instance_id = {};

@@ -24,6 +24,13 @@ struct Client {
     std::string host;                ///< "/192.0.2.1"
 };
 
+/// What a member speaks in the classic protocol; which bytes mean what is between the members.
+struct ClassicProtocol {
+    std::string name;
+    std::vector<std::byte> metadata;
+    friend bool operator==(const ClassicProtocol&, const ClassicProtocol&) = default;
+};
+
 /// Who a request says it is from.
 struct MemberClaim {
     std::string member_id = {};

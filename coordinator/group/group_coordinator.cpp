@@ -17,8 +17,6 @@ std::shared_ptr<T> shared(T value) {
     return std::make_shared<T>(std::move(value));
 }
 
-bool operator!=(const GroupSetting& a, const GroupSetting& b) { return a.value != b.value || a.min != b.min || a.max != b.max; }
-
 /// What may change while the broker runs.
 bool differs(const GroupOptions& a, const GroupOptions& b) { return a.assignment_interval != b.assignment_interval; }
 

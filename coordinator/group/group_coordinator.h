@@ -30,9 +30,6 @@ public:
     /// See RuntimeCore::stop().
     void stop() { runtime_.stop(); }
 
-    /// The partition of a group; nothing while the topic does not exist.
-    std::optional<std::int32_t> partition_of(std::string_view group_id) const { return runtime_.partition_of(group_id); }
-
     void join(Client, protocol::JoinGroupRequest, std::int16_t version, Reply<protocol::JoinGroupResponse>);
     void sync(protocol::SyncGroupRequest, std::int16_t version, Reply<protocol::SyncGroupResponse>);
     void heartbeat(protocol::HeartbeatRequest, Reply<protocol::HeartbeatResponse>);

@@ -14,10 +14,13 @@ namespace {
 /// Of records that need not go together: tombstones of expiry, of deleted topics.
 constexpr std::size_t batch_records_max = 1000;
 
-std::size_t utf16_units(std::string_view text) {
-    std::size_t units = 0;
-    for_each_utf16_unit(text, [&](std::uint16_t) { ++units; });
-    return units;
+Result<> write_in_batches(Context& context, std::span<const Record> records) {
+    while (!records.empty()) {
+        const auto count = std::min(batch_records_max, records.size());
+        TM_TRYV(context.write(records.first(count)));
+        records = records.subspan(count);
+    }
+    return {};
 }
 
 bool is_too_long(std::string_view metadata, std::int32_t units_max) {
@@ -244,41 +247,38 @@ void OffsetOperations::expire(Context& context, Group& group) {
     const auto& id = group.id();
     std::vector<Record> tombstones;
     bool all = !offsets_.has_pending(id);
+    static const Offsets::Topics no_topics;
     const auto* topics = offsets_.of_group(id);
-    for (auto topic = topics != nullptr ? topics->begin() : Offsets::Topics::const_iterator{}; topics != nullptr && topic != topics->end(); ++topic) {
-        const bool spared = expiry.base == OffsetExpiry::Base::never || group.is_subscribed(topic->first);
-        for (const auto& [partition, stored] : topic->second) {
+    for (const auto& [topic, partitions] : topics != nullptr ? *topics : no_topics) {
+        const bool spared = expiry.base == OffsetExpiry::Base::never || group.is_subscribed(topic);
+        for (const auto& [partition, stored] : partitions) {
             const auto base = expiry.base == OffsetExpiry::Base::since ? expiry.since : stored.committed;
             const bool is_over = stored.expires ? context.now() >= *stored.expires : context.now() - base >= options_->offsets_retention_ms;
-            if (spared || !is_over || offsets_.is_unstable(id, topic->first, partition)) all = false;
-            else tombstones.push_back(tombstone_of(protocol::OffsetCommitKey{.group = id, .topic = topic->first, .partition = partition}));
+            if (spared || !is_over || offsets_.is_unstable(id, topic, partition)) all = false;
+            else tombstones.push_back(tombstone_of(protocol::OffsetCommitKey{.group = id, .topic = topic, .partition = partition}));
         }
     }
     const auto offsets_expired = tombstones.size();
     if (all && group.is_empty()) group.add_tombstones(tombstones);
     const bool is_gone = tombstones.size() != offsets_expired;
-    for (std::size_t at = 0; at < tombstones.size(); at += batch_records_max) {
-        const auto count = std::min(batch_records_max, tombstones.size() - at);
-        if (const auto written = context.write(std::span{tombstones}.subspan(at, count)); !written) {
-            log_warning("group {}: offsets could not be expired: {}", id, written.error().message());
-            return;
-        }
-    }
+    if (const auto written = write_in_batches(context, tombstones); !written) return log_warning("group {}: offsets could not be expired: {}", id, written.error().message());
     if (offsets_expired != 0) log_info("expired {} offsets of a group{}", offsets_expired, is_gone ? ", and the group" : "");
 }
 
 void OffsetOperations::forget_deleted_topics(Context& context, const metadata::Image& before) {
     if (offsets_.empty()) return;
-    std::vector<Record> tombstones;
+    std::vector<std::pair<std::string_view, Uuid>> deleted;
     for (const auto& [name, topic] : before.topics) {
-        if (context.image()->find(topic->id) != nullptr) continue;
-        for (const auto& group_id : offsets_.groups()) offsets_.add_tombstones(group_id, name, topic->id, tombstones);
+        if (context.image()->find(topic->id) == nullptr) deleted.emplace_back(name, topic->id);
     }
-    for (std::size_t at = 0; at < tombstones.size(); at += batch_records_max) {
-        const auto count = std::min(batch_records_max, tombstones.size() - at);
-        // What stays is not shown to who asks by topic id, and goes when it expires.
-        if (const auto written = context.write(std::span{tombstones}.subspan(at, count)); !written) return log_warning("offsets of deleted topics stay: {}", written.error().message());
+    if (deleted.empty()) return;
+    std::vector<Record> tombstones;
+    const auto groups = offsets_.groups();
+    for (const auto& [name, topic_id] : deleted) {
+        for (const auto& group_id : groups) offsets_.add_tombstones(group_id, std::string(name), topic_id, tombstones);
     }
+    // What stays is not shown to who asks by topic id, and goes when it expires.
+    if (const auto written = write_in_batches(context, tombstones); !written) return log_warning("offsets of deleted topics stay: {}", written.error().message());
     if (!tombstones.empty()) log_info("removed {} offsets of deleted topics", tombstones.size());
 }
 

@@ -17,6 +17,7 @@ enum class MigrationPolicy : std::uint8_t { disabled, downgrade, upgrade, bidire
 /// One of the settings that a group may have of its own, within the broker's bounds.
 struct GroupSetting {
     std::int32_t value = 0, min = 0, max = 0;
+    friend bool operator==(const GroupSetting&, const GroupSetting&) = default;
 };
 
 struct GroupOptions {

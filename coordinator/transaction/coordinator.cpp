@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "coordinator/gather.h"
 
 namespace tidemark::coordinator {
 
@@ -20,13 +21,6 @@ ErrorCode told(ErrorCode why) {
         default: return why;
     }
 }
-
-/// Answers of several partitions on their way to become one.
-struct Gathering {
-    Mutex mutex;
-    ListAnswer answer GUARDED_BY(mutex);
-    std::size_t outstanding GUARDED_BY(mutex) = 0;
-};
 
 }  // namespace
 
@@ -109,33 +103,27 @@ void TransactionCoordinator::describe(const std::string& id, Then<ListAnswer> th
 
 void TransactionCoordinator::list(TransactionFilter filter, Then<ListAnswer> then) {
     const auto partitions = runtime_.partitions();
-    if (partitions.empty()) return then({});
-    const auto gathering = std::make_shared<Gathering>();
-    {
-        MutexLock lock(gathering->mutex);
-        gathering->outstanding = partitions.size();
-    }
-    const Reply<ListAnswer> arrived = [gathering, then = std::move(then), filter = std::move(filter), now = parts_.runtime.clock.now()](Coded<ListAnswer> part) {
-        std::optional<ListAnswer> whole;
-        {
-            MutexLock lock(gathering->mutex);
-            auto& answer = gathering->answer;
+    using Answers = std::vector<Coded<ListAnswer>>;
+    const auto gather = Gather<Answers>::make(Answers(partitions.size()), [then = std::move(then), filter = std::move(filter), now = parts_.runtime.clock.now()](Answers answers) {
+        ListAnswer whole;
+        for (auto& part : answers) {
             if (part) {
                 for (auto& transaction : part->transactions) {
-                    if (matches(filter, transaction, now)) answer.transactions.push_back(std::move(transaction));
+                    if (matches(filter, transaction, now)) whole.transactions.push_back(std::move(transaction));
                 }
             } else if (part.error().code != ErrorCode::not_coordinator) {   // a partition that cannot be read hides its own ids only
-                answer.error = told(part.error().code);
+                whole.error = told(part.error().code);
             }
-            if (--gathering->outstanding == 0) whole = std::move(answer);
         }
-        if (!whole) return;
-        if (whole->error != ErrorCode::none) whole->transactions.clear();
-        then(*std::move(whole));
-    };
-    for (const auto partition : partitions) {
-        runtime_.submit(partition, [arrived](TransactionMachine& machine, Context& context) { machine.list(context, std::nullopt, arrived); },
-                        [arrived](ErrorCode why) { arrived(Failure{why}); });
+        if (whole.error != ErrorCode::none) whole.transactions.clear();
+        then(std::move(whole));
+    });
+    for (std::size_t i = 0; i < partitions.size(); ++i) {
+        runtime_.submit(partitions[i],
+                        [gather, i](TransactionMachine& machine, Context& context) {
+                            machine.list(context, std::nullopt, [gather, i](Coded<ListAnswer> part) { gather->whole[i] = std::move(part); });
+                        },
+                        [gather, i](ErrorCode why) { gather->whole[i] = Failure{why}; });
     }
 }
 

@@ -1,8 +1,10 @@
 #include "daemon/handlers/common.h"
 
+#include "coordinator/internal_topics.h"
+
 namespace tidemark::daemon::handlers {
 
-bool is_internal_topic(std::string_view name) { return name == "__consumer_offsets" || name == "__transaction_state" || name == "__share_group_state"; }
+bool is_internal_topic(std::string_view name) { return name == coordinator::group_topic || name == coordinator::transaction_topic || name == "__share_group_state"; }
 
 namespace {
 

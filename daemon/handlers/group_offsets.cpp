@@ -25,14 +25,14 @@ void offset_commit(Broker& broker, const std::shared_ptr<Call>& call) {
         topic.topic_id = asked.topic_id;
         for (const auto& partition : asked.partitions) topic.partitions.push_back({.partition_index = partition.partition_index});
     }
-    const auto refusal = [unanswered = std::move(unanswered)](ErrorCode code) {
+    auto refusal = [unanswered = std::move(unanswered)](ErrorCode code) {
         auto response = unanswered;
         for (auto& topic : response.topics) {
             for (auto& partition : topic.partitions) partition.error_code = code;
         }
         return response;
     };
-    broker.coordinators().groups().commit(*std::move(request), call->version(), reply_to<OffsetCommitResponse>(call, refusal));
+    broker.coordinators().groups().commit(*std::move(request), call->version(), reply_to<OffsetCommitResponse>(call, std::move(refusal)));
 }
 
 namespace {

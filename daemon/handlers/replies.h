@@ -13,13 +13,14 @@ namespace tidemark::daemon::handlers {
 /// Finishes `call` on its loop with the response, or with what `refuse` makes of the error that kept the coordinator from it.
 template <class Response, class Refuse>
 coordinator::Reply<Response> reply_to(std::shared_ptr<Call> call, Refuse refuse) {
-    return [call = std::move(call), refuse = std::move(refuse)](coordinator::Coded<Response> answered) {
+    // Shared, since a reply is copied on its way and a refusal may hold much.
+    return [call = std::move(call), refuse = std::make_shared<const Refuse>(std::move(refuse))](coordinator::Coded<Response> answered) {
         // Storage's sync thread has better things to do than to write answers.
         asio::dispatch(call->executor(), [call, refuse, answered = std::move(answered)]() mutable {
             if (answered) return call->finish(*answered);
             const auto code = coordinator::group_error(answered.error().code);
             call->count(code);
-            call->finish(refuse(code));
+            call->finish((*refuse)(code));
         });
     };
 }

@@ -188,7 +188,7 @@ void ConsumerGroups::join(Context& context, const Client& client, const JoinGrou
     if (response) return context.answer(std::move(reply), *std::move(response));
     JoinGroupResponse refused;
     refused.error_code = response.error().code;
-    refused.protocol_name = version >= 7 ? std::nullopt : std::optional<std::string>{""};
+    refused.protocol_name = std::nullopt;
     refused.member_id = response.error().code == ErrorCode::group_max_size_reached ? "" : request.member_id;
     context.answer(std::move(reply), std::move(refused));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/group/consumer/partitions.h"
+#include "coordinator/group/group.h"
 
 namespace tidemark::coordinator {
 
@@ -24,13 +25,8 @@ inline constexpr std::int32_t leaving_static_epoch = -2;
 
 /// What remains of the classic protocol for a member that still speaks it (KIP-848's online migration).
 struct ClassicMemberFacts {
-    struct Protocol {
-        std::string name;
-        std::vector<std::byte> metadata;   ///< ConsumerProtocolSubscription, version first
-        friend bool operator==(const Protocol&, const Protocol&) = default;
-    };
     std::int32_t session_timeout_ms = 0;
-    std::vector<Protocol> protocols;       ///< in its order of preference
+    std::vector<ClassicProtocol> protocols;   ///< in its order of preference; their metadata is a ConsumerProtocolSubscription
     friend bool operator==(const ClassicMemberFacts&, const ClassicMemberFacts&) = default;
 };
 

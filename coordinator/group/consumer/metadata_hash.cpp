@@ -30,12 +30,6 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-std::int32_t utf16_length(std::string_view text) {
-    std::int32_t units = 0;
-    for_each_utf16_unit(text, [&](std::uint16_t) { ++units; });
-    return units;
-}
-
 }  // namespace
 
 std::int64_t topic_hash(const TopicFacts& topic) {
@@ -48,7 +42,7 @@ std::int64_t topic_hash(const TopicFacts& topic) {
     for (std::size_t i = 0; i < topic.racks.size(); ++i) {
         input.number(static_cast<std::int32_t>(i));
         for (const auto& rack : topic.racks[i]) {
-            input.number(utf16_length(rack));
+            input.number(static_cast<std::int32_t>(utf16_units(rack)));
             input.text(rack);
         }
     }

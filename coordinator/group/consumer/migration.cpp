@@ -39,12 +39,11 @@ std::unique_ptr<ClassicGroup> downgraded(const ConsumerGroup& group, const std::
                          .client = {.id = facts.client_id, .host = facts.client_host},
                          .rebalance_timeout_ms = facts.rebalance_timeout_ms,
                          .session_timeout_ms = facts.classic->session_timeout_ms,
-                         .protocols = {},
+                         .protocols = facts.classic->protocols,
                          .assignment = assignment_bytes(target == nullptr ? Partitions{} : *target, image, facts.classic->protocols.front().metadata),
                          .is_new = false,
                          .parked_join = {},
                          .parked_sync = {}};
-        for (const auto& protocol : facts.classic->protocols) to.protocols.push_back({protocol.name, protocol.metadata});
         classic->add(std::move(to));
     }
     classic->protocol = classic->selected_protocol();
@@ -78,8 +77,7 @@ Refusable<std::unique_ptr<ConsumerGroup>> upgraded(const ClassicGroup& classic, 
                           .regex = {},
                           .rebalance_timeout_ms = member.rebalance_timeout_ms,
                           .assignor = {},
-                          .classic = ClassicMemberFacts{member.session_timeout_ms, {}}};
-        for (const auto& protocol : member.protocols) facts.classic->protocols.push_back({protocol.name, protocol.metadata});
+                          .classic = ClassicMemberFacts{member.session_timeout_ms, member.protocols}};
         group->put_member(id, std::move(facts));
         group->put_target(id, without_epochs(current.assigned));
         group->put_assignment(id, std::move(current));
