@@ -15,7 +15,7 @@ import time
 import unittest
 
 import kafka_wire
-from tidemarkd import Tidemarkd, program
+from tidemarkd import Tidemarkd, program, until
 
 LONG = os.environ.get("TIDEMARK_DEADLINE_LONG") == "1"
 LAGS = [10, 20, 30, 40, 50, 60] if LONG else [2, 3, 4]            # seconds, a topic each
@@ -145,10 +145,7 @@ class Deadline(unittest.TestCase):
         self.assertEqual(connection.create_topic("stuck", 1, {"cleanup.policy": "compact", "max.compaction.lag.ms": 1000}), 0)
         for value in (b"old", b"new"):
             self.assertEqual(connection.produce("stuck", 0, kafka_wire.batch([(KEYS[0], value)], int(time.time() * 1000)))[0], 0)
-        end = time.monotonic() + 60
-        while self.audit()[0] == 0:
-            self.assertLess(time.monotonic(), end, "the old value becomes late")
-            time.sleep(0.2)
+        until(lambda: self.audit()[0] != 0, "the old value becomes late", 60)
         _, traces = self.audit()
         self.assertEqual([(t["offset"], t["stays"]) for t in self.late(traces)], [(0, False)])
 

@@ -9,6 +9,7 @@
 #include "metrics/cleaner_metrics.h"
 #include "metrics/daemon_metrics.h"
 #include "metrics/exposition.h"
+#include "metrics/group_metrics.h"
 #include "metrics/process.h"
 #include "metrics/retention_metrics.h"
 #include "metrics/storage_metrics.h"
@@ -216,6 +217,7 @@ FamilyList all_families() {
     take(families_of(busy_cleaner(), Cardinality{}));
     take(families_of(busy_retention(), Cardinality{}));
     take(families_of(retention::ClockTrust::Stats{}));
+    take(families_of(std::vector{daemon::GroupStats{.id = "g", .type = "classic", .state = "Stable", .members = 2, .partitions = {{.topic = "a", .partition = 1, .committed = 5, .lag = 7}}}}, Cardinality{}));
     take(families_of(ProcessStats{}));
     take(build_families());
     return all;
