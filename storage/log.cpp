@@ -107,8 +107,11 @@ Result<std::optional<ProducerBatch>> judge_producers(const ProducerState& state,
         }
         if (assigns_offsets(options.origin) && batch->is_transactional() && !batch->is_control() && !options.transaction_verified &&
             !state.has_open_transaction(batch->producer_id(), batch->producer_epoch())) {
-            return Error{Errc::invalid_transaction_state, "producer " + std::to_string(batch->producer_id()) +
-                                                              " has no open transaction here and nobody asked its coordinator"};
+            const auto* verification = state.find_verification(batch->producer_id());
+            if (verification == nullptr || verification->id != options.verification) {
+                return Error{Errc::invalid_transaction_state, "producer " + std::to_string(batch->producer_id()) +
+                                                                  " has no open transaction here and nobody asked its coordinator, or not since the last one ended"};
+            }
         }
         TM_TRYV(changes.add(*batch));
     }
@@ -488,6 +491,19 @@ Result<AppendInfo> Log::append(MutableBytes records, const AppendOptions& option
     if (unflushed >= config->flush_messages) TM_TRYV(flush());
     s.tell_end_moved();
     return appended;
+}
+
+Result<std::optional<VerificationId>> Log::begin_verification(const VerificationRequest& request) {
+    auto& s = *state_;
+    TM_TRYV(s.check_usable());
+    MutexLock lock(s.append_mutex);
+    TM_TRYV(s.load_producers());
+    if (const auto* known = s.producers.find(request.producer_id); known != nullptr && known->epoch > request.epoch) {
+        return Error{Errc::invalid_producer_epoch, "producer " + std::to_string(request.producer_id) + ": epoch " + std::to_string(request.epoch) +
+                                                       ", the last one seen is " + std::to_string(known->epoch)};
+    }
+    if (s.producers.has_open_transaction(request.producer_id, request.epoch)) return std::optional<VerificationId>{};
+    return std::optional{s.producers.begin_verification(request.producer_id, request.epoch, request.first_sequence, request.bumps_epochs, s.directory.clock().now())};
 }
 
 // --- rolling -----------------------------------------------------------------------------------------------------------

@@ -34,13 +34,19 @@ using SegmentList = std::vector<std::shared_ptr<Segment>>;
 using record::Origin;        // client, coordinator, replication, raft_leader
 using record::RecordError;   // index in the batch, message
 
+/// Names a question to a transaction coordinator (KIP-890); 0 is none.
+enum class VerificationId : std::uint64_t;
+
 enum class Isolation : std::uint8_t { read_uncommitted, read_committed, log_end };
 
 struct AppendOptions {
     Origin origin = Origin::client;
     LeaderEpoch leader_epoch = 0;
-    /// Transactional client appends without an open transaction need this set by whoever asked the coordinator (KIP-890).
+    /// False: a transactional append that finds no open transaction needs `verification` (KIP-890), else it is
+    /// Errc::invalid_transaction_state.
     bool transaction_verified = true;
+    /// What begin_verification() gave, by whoever asked the coordinator since then.
+    VerificationId verification{};
     /// transaction.version of whoever wrote a marker: from 2 on its epoch is above the producer's (KIP-890).
     std::int16_t transaction_version = 0;
     /// Filled when records were refused one by one (INVALID_RECORD, INVALID_TIMESTAMP): what the answer lists.
@@ -98,6 +104,14 @@ struct LastProducerRecord {
     ProducerEpoch epoch = -1;
 };
 
+/// Before a transactional append: the coordinator is asked about `producer`, and a marker that comes meanwhile voids it.
+struct VerificationRequest {
+    ProducerId producer_id = no_producer_id;
+    ProducerEpoch epoch = -1;
+    Sequence first_sequence = -1;
+    bool bumps_epochs = false;                      ///< transaction.version 2: the first batch here begins at sequence 0
+};
+
 /// Numbers for metrics and tools, taken at one moment.
 struct LogStats {
     Offset log_start_offset{}, high_watermark{}, last_stable_offset{}, log_end_offset{}, recovery_point{};
@@ -148,6 +162,11 @@ public:
     /// Validates and appends one partition's record set, which is changed in place (offsets, leader epoch, timestamps).
     /// Nothing is written on an error. The bytes are in the page cache when this returns; when_durable() waits for more.
     Result<AppendInfo> append(MutableBytes records, const AppendOptions&);
+
+    /// KIP-890: nothing when the producer has a transaction open here, so that nobody needs to be asked; else an id for
+    /// AppendOptions::verification, good until a batch or marker of the producer comes. Errc::invalid_producer_epoch: a higher
+    /// epoch is known.
+    Result<std::optional<VerificationId>> begin_verification(const VerificationRequest&);
 
     /// Calls `done` once everything below `end` is on disk: log file, new segments and directory entries (D10), from the
     /// directory's sync thread, or at once on this thread when it is already. One sync serves all who wait (group commit).

@@ -96,8 +96,16 @@ Result<> ProducerChanges::check_sequence(const ProducerEntry& entry, const recor
                                                       std::to_string(batch.producer_epoch()) + ")"};
     };
     const auto* known = state_.find(batch.producer_id());
+    if (entry.epoch == -1) {
+        // Nothing is known of it here: its coordinator's client can still be wrong about where it begins (KIP-890).
+        const auto* verification = state_.find_verification(batch.producer_id());
+        if (verification == nullptr) return {};
+        if (verification->bumps_epochs && first != 0) return out_of_order(0);
+        if (verification->epoch == batch.producer_epoch() && first > verification->lowest_sequence) return out_of_order(verification->lowest_sequence);
+        return {};
+    }
     if (batch.producer_epoch() != entry.epoch) {
-        if (first != 0 && entry.epoch != -1) return out_of_order(0);
+        if (first != 0) return out_of_order(0);
         return {};
     }
     // A producer whose records have all been deleted may go on with any sequence.
@@ -118,6 +126,7 @@ Result<> ProducerChanges::add_data(const record::BatchView& batch) {
                      of_producer(batch.producer_id(), batch.base_offset()) + "a plain batch inside the transaction that began at " +
                          std::to_string(entry.transaction_first_offset->value)};
     }
+    if (batch.is_transactional()) decided_.emplace_back(batch.producer_id(), std::nullopt);
     if (!entry.transaction_first_offset && batch.is_transactional()) {
         entry.transaction_first_offset = batch.base_offset();
         started_.emplace(batch.base_offset(), batch.producer_id());
@@ -140,6 +149,7 @@ Result<> ProducerChanges::add_marker(const record::BatchView& batch, const recor
                               .marker_offset = batch.base_offset(),
                               .aborted = marker.type == record::ControlType::abort});
     }
+    decided_.emplace_back(batch.producer_id(), batch.producer_epoch());
     entry.set_epoch(batch.producer_epoch());
     entry.coordinator_epoch = marker.coordinator_epoch;
     entry.last_timestamp = timestamp;
@@ -162,6 +172,32 @@ bool ProducerState::has_open_transaction(ProducerId id, ProducerEpoch epoch) con
 void ProducerState::apply(ProducerChanges&& changes) {
     for (auto& [id, entry] : changes.entries_) entries_[id] = std::move(entry);
     for (const auto& [first, id] : changes.started_) open_.emplace(first, id);
+    for (const auto& [id, marker_epoch] : changes.decided_) {
+        const auto found = verifications_.find(id);
+        if (found == verifications_.end()) continue;
+        // A marker may find that the next transaction, at the epoch that it brings, is being asked about already.
+        const bool is_of_the_next = marker_epoch && found->second.bumps_epochs && found->second.epoch >= *marker_epoch;
+        if (!is_of_the_next) verifications_.erase(found);
+    }
+}
+
+VerificationId ProducerState::begin_verification(ProducerId id, ProducerEpoch epoch, Sequence first, bool bumps_epochs, Timestamp now) {
+    const auto [place, added] = verifications_.try_emplace(id);
+    auto& verification = place->second;
+    if (added) verification = {.id = VerificationId{++verifications_begun_}, .epoch = epoch, .lowest_sequence = first, .bumps_epochs = bumps_epochs, .began = now};
+    if (epoch > verification.epoch) {
+        verification.epoch = epoch;
+        verification.lowest_sequence = first;
+    } else if (epoch == verification.epoch) {
+        verification.lowest_sequence = std::min(verification.lowest_sequence, first);
+    }
+    verification.bumps_epochs |= bumps_epochs;
+    return verification.id;
+}
+
+const Verification* ProducerState::find_verification(ProducerId id) const {
+    const auto found = verifications_.find(id);
+    return found == verifications_.end() ? nullptr : &found->second;
 }
 
 Offset ProducerState::last_stable_offset_after(const CompletedTransaction& completed) const {
@@ -202,10 +238,12 @@ bool ProducerState::is_expired(const ProducerEntry& entry, Timestamp now, std::i
 
 void ProducerState::expire(Timestamp now, std::int64_t expiration_ms) {
     std::erase_if(entries_, [&](const auto& entry) { return is_expired(entry.second, now, expiration_ms); });
+    std::erase_if(verifications_, [&](const auto& entry) { return now - entry.second.began >= expiration_ms; });
 }
 
 void ProducerState::clear() {
     entries_.clear();
+    verifications_.clear();
     open_.clear();
     unreplicated_.clear();
 }

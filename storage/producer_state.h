@@ -55,6 +55,16 @@ struct CompletedTransaction {
     bool aborted = false;
 };
 
+/// A transaction of which the coordinator is being asked, so that no late request of an ended one can open another (KIP-890).
+enum class VerificationId : std::uint64_t { none = 0 };
+struct Verification {
+    VerificationId id = VerificationId::none;
+    ProducerEpoch epoch = -1;
+    Sequence lowest_sequence = -1;               ///< of the requests of this epoch
+    bool bumps_epochs = false;                   ///< of a client that goes on with a new epoch after each end
+    Timestamp began{};                           ///< by the wall clock
+};
+
 class ProducerState;
 
 /// What an append would change: checked batch by batch, applied as a whole once the bytes are written.
@@ -84,6 +94,7 @@ private:
     std::map<ProducerId, ProducerEntry> entries_;
     std::map<Offset, ProducerId> started_;
     std::vector<CompletedTransaction> completed_;
+    std::vector<std::pair<ProducerId, std::optional<ProducerEpoch>>> decided_;   // transactional batches; markers with their epoch
 };
 
 /// Threads: none; the Log's append lock.
@@ -107,6 +118,10 @@ public:
     /// The earliest timestamp of a producer with an open transaction (metric: late transactions).
     std::optional<Timestamp> oldest_open_transaction() const;
 
+    /// A later request of the same epoch shares the id of the first; a higher epoch begins anew.
+    VerificationId begin_verification(ProducerId, ProducerEpoch, Sequence first, bool bumps_epochs, Timestamp now);
+    const Verification* find_verification(ProducerId) const;
+
     void expire(Timestamp now, std::int64_t expiration_ms);
     static bool is_expired(const ProducerEntry&, Timestamp now, std::int64_t expiration_ms);
 
@@ -127,6 +142,8 @@ private:
     std::unordered_map<ProducerId, ProducerEntry> entries_;
     std::map<Offset, ProducerId> open_;                          // by first offset
     std::map<Offset, CompletedTransaction> unreplicated_;        // completed, the marker at or above the high watermark
+    std::unordered_map<ProducerId, Verification> verifications_;
+    std::uint64_t verifications_begun_ = 0;
     Offset end_offset_{};
 };
 

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "base/bytes.h"
+#include "record/control.h"
 #include "tests/support/storage_log.h"
 
 namespace tidemark::storage {
@@ -267,6 +268,62 @@ TEST(Log, AnUnverifiedTransactionIsRefused) {
     EXPECT_TRUE(log->append(batch, {.transaction_verified = true}));
     auto next = batch_of({.producer_id = 7, .producer_epoch = 0, .base_sequence = 1, .transactional = true}, 1);
     EXPECT_TRUE(log->append(next, {.transaction_verified = false}));  // it is open already
+}
+
+VerificationId verification_of(StorageLog& log, const VerificationRequest& request) {
+    const auto begun = log->begin_verification(request);
+    EXPECT_TRUE(begun && *begun);
+    return begun && *begun ? **begun : VerificationId{};
+}
+
+std::vector<std::byte> transactional_batch(ProducerEpoch epoch, Sequence first) {
+    return batch_of({.producer_id = 7, .producer_epoch = epoch, .base_sequence = first, .transactional = true}, 1);
+}
+
+TEST(Log, AVerifiedTransactionBeginsOnce) {
+    StorageLog log{{.config = tiny()}};
+    const auto id = verification_of(log, {.producer_id = 7, .epoch = 0, .first_sequence = 0});
+    auto batch = transactional_batch(0, 0);
+    EXPECT_TRUE(log->append(batch, {.transaction_verified = false, .verification = id}));
+    EXPECT_EQ(log->begin_verification({.producer_id = 7, .epoch = 0, .first_sequence = 1}).value(), std::nullopt);   // open: nobody is asked
+    EXPECT_EQ(log->begin_verification({.producer_id = 7, .epoch = -1}).error().code, Errc::invalid_producer_epoch);
+}
+
+TEST(Log, AMarkerVoidsTheVerificationOfItsTransaction) {
+    StorageLog log{{.config = tiny()}};
+    const auto id = verification_of(log, {.producer_id = 7, .epoch = 0, .first_sequence = 0});
+    log.abort(7);
+    auto late = transactional_batch(0, 0);
+    EXPECT_EQ(log->append(late, {.transaction_verified = false, .verification = id}).error().code, Errc::invalid_transaction_state);
+    EXPECT_NE(verification_of(log, {.producer_id = 7, .epoch = 0, .first_sequence = 0}), id);
+}
+
+TEST(Log, AMarkerLeavesTheVerificationOfTheNextTransaction) {
+    StorageLog log{{.config = tiny()}};
+    auto first = transactional_batch(0, 0);
+    ASSERT_TRUE(log->append(first, {}));
+    // The client knows the next epoch before the marker with it has come here.
+    const auto id = verification_of(log, {.producer_id = 7, .epoch = 1, .first_sequence = 0, .bumps_epochs = true});
+    std::vector<std::byte> marker;
+    record::write_marker({.producer_id = 7, .producer_epoch = 1}, marker);
+    ASSERT_TRUE(log->append(marker, {.origin = Origin::coordinator, .transaction_version = 2}));
+    auto next = transactional_batch(1, 0);
+    EXPECT_TRUE(log->append(next, {.transaction_verified = false, .verification = id}));
+}
+
+TEST(Log, AVerifiedProducerThatIsNewHereBeginsAtItsLowestSequence) {
+    StorageLog log{{.config = tiny()}};
+    const auto bumping = verification_of(log, {.producer_id = 7, .epoch = 0, .first_sequence = 5, .bumps_epochs = true});
+    auto batch = transactional_batch(0, 5);
+    EXPECT_EQ(log->append(batch, {.verification = bumping}).error().code, Errc::out_of_order_sequence);
+
+    StorageLog other{{.config = tiny()}};
+    verification_of(other, {.producer_id = 7, .epoch = 0, .first_sequence = 3});
+    const auto id = verification_of(other, {.producer_id = 7, .epoch = 0, .first_sequence = 5});
+    batch = transactional_batch(0, 5);
+    EXPECT_EQ(other->append(batch, {.transaction_verified = false, .verification = id}).error().code, Errc::out_of_order_sequence);
+    batch = transactional_batch(0, 3);
+    EXPECT_TRUE(other->append(batch, {.transaction_verified = false, .verification = id}));
 }
 
 TEST(Log, TheStableOffsetIsReplacedWhenItsRecordsAreGone) {
