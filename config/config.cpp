@@ -189,6 +189,7 @@ daemon::Options daemon_options(const ConfigLayers& layers) {
     options.durability = durability_of(broker_string(layers, "durability"));
     options.auto_create_topics = broker_boolean(layers, "auto.create.topics.enable");
     options.delete_topics = broker_boolean(layers, "delete.topic.enable");
+    options.verify_transactions = broker_boolean(layers, "transaction.partition.verification.enable");
     // Kafka's default of three suits its threads; here a loop per processor is what unset means.
     for (const auto* layer : {&layers.broker, &layers.cluster, &layers.file})
         if (layer->contains("num.network.threads")) options.network_threads = narrow<int>(broker_integer(layers, "num.network.threads"));

@@ -49,6 +49,7 @@ void Broker::set_options(const Options& options) {
     changed.limits = options.limits;
     changed.auto_create_topics = options.auto_create_topics;
     changed.delete_topics = options.delete_topics;
+    changed.verify_transactions = options.verify_transactions;
     frame_budget_.set_limit(changed.limits.queued_bytes_max);
     fetch_sessions_.set_options(session_options(changed.limits));
     options_.put(std::make_shared<const Options>(std::move(changed)));

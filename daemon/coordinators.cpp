@@ -23,6 +23,26 @@ coordinator::RuntimeOptions group_runtime(const Broker& broker, const metadata::
             .base_sequence = 0};
 }
 
+/// How long an answer waits for its sync: as long as clients wait for answers.
+constexpr std::int64_t transaction_write_ms_max = 30'000;
+
+coordinator::RuntimeOptions transaction_runtime(const Broker& broker, const metadata::ConfigLayers& layers) {
+    return {.topic = std::string{coordinator::transaction_topic},
+            .node_id = broker.node_id(),
+            .load_buffer_bytes = metadata::broker_integer(layers, "transaction.state.log.load.buffer.size"),
+            .commit_timeout_ms = transaction_write_ms_max,
+            .base_sequence = -1};
+}
+
+coordinator::TransactionOptions transaction_options(const metadata::ConfigLayers& layers) {
+    const auto number = [&](std::string_view key) { return metadata::broker_integer(layers, key); };
+    return {.timeout_ms_max = static_cast<std::int32_t>(number("transaction.max.timeout.ms")),
+            .expiration_ms = number("transactional.id.expiration.ms"),
+            .abort_interval_ms = number("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+            .expire_interval_ms = number("transaction.remove.expired.transaction.cleanup.interval.ms"),
+            .retry_ms_max = number("add.partitions.to.txn.retry.backoff.max.ms")};
+}
+
 coordinator::RuntimeParts runtime_parts(Broker& broker) {
     const bool wait_for_disk = broker.options()->durability != storage::Durability::page_cache;
     return {.clock = broker.clock(),
@@ -37,13 +57,33 @@ coordinator::RuntimeParts runtime_parts(Broker& broker) {
 
 Coordinators::Coordinators(Broker& broker)
     : broker_(broker),
-      groups_(group_runtime(broker, layers_of(broker, *broker.image())), runtime_parts(broker), coordinator::group_options(layers_of(broker, *broker.image()))) {}
+      groups_(group_runtime(broker, layers_of(broker, *broker.image())), runtime_parts(broker), coordinator::group_options(layers_of(broker, *broker.image()))),
+      transactions_(transaction_options(layers_of(broker, *broker.image())), transaction_runtime(broker, layers_of(broker, *broker.image())),
+                    {.runtime = runtime_parts(broker),
+                     .image = [&broker] { return broker.image(); },
+                     .next_producer_id = [&broker] { return broker.controller().next_producer_id(); },
+                     .write_group_marker = [this](std::int32_t partition, const coordinator::Marker& marker, const std::function<void(protocol::ErrorCode)>& done) {
+                         groups_.write_marker(partition, marker, [done](const coordinator::Coded<coordinator::GroupCoordinator::MarkerWritten>& written) {
+                             done(written ? written->error : written.error().code);
+                         });
+                     }}) {}
 
 void Coordinators::image_changed(const metadata::ImagePtr& image) {
     MutexLock lock(mutex_);
     if (image->offset < seen_) return;
     seen_ = image->offset;
     groups_.image_changed(image, coordinator::group_options(layers_of(broker_, *image)));
+    transactions_.image_changed(image);
+}
+
+void Coordinators::tick() {
+    groups_.tick();
+    transactions_.tick();
+}
+
+void Coordinators::stop() {
+    transactions_.stop();
+    groups_.stop();
 }
 
 std::vector<GroupStats> Coordinators::group_stats() {
@@ -65,5 +105,7 @@ std::vector<GroupStats> Coordinators::group_stats() {
 }
 
 void Coordinators::create_group_topic() { broker_.create_topic_in_background(coordinator::group_topic_settings(layers_of(broker_, *broker_.image()))); }
+
+void Coordinators::create_transaction_topic() { broker_.create_topic_in_background(coordinator::transaction_topic_settings(layers_of(broker_, *broker_.image()))); }
 
 }  // namespace tidemark::daemon

@@ -54,6 +54,7 @@ struct Options {
     storage::Durability durability = storage::Durability::acks_all;   ///< D10
     bool auto_create_topics = true;                        ///< auto.create.topics.enable
     bool delete_topics = true;                             ///< delete.topic.enable
+    bool verify_transactions = true;                       ///< transaction.partition.verification.enable
     /// The loops' lag is measured so often. The watchdog is told while every loop runs at most `stalled_ms` late.
     std::int64_t loop_beat_ms = 1000;
     std::int64_t loop_stalled_ms = 20'000;

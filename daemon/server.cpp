@@ -365,7 +365,8 @@ ServerStats Server::Impl::stats() {
                       .fetch_session_partitions = sessions.partitions,
                       .fetch_sessions_evicted = sessions.evicted,
                       .disk_jobs_waiting = load.waiting,
-                      .disk_jobs_running = load.running};
+                      .disk_jobs_running = load.running,
+                      .transactions = broker_.coordinators().transactions().stats()};
     for (auto& loop : loops_) {
         stats.loops.push_back({.lag_seconds = static_cast<double>(loop->lag_ns) / 1e9,
                                .lag_seconds_max = static_cast<double>(loop->lag_ns_max.exchange(0)) / 1e9,

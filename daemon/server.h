@@ -61,7 +61,7 @@ public:
     void image_changed(const metadata::ImagePtr&);
     /// The configuration file was read again.
     void set_file_config(metadata::ConfigMap);
-    /// What may change while it runs: limits, auto_create_topics, delete_topics. The rest is ignored.
+    /// What may change while it runs: limits, auto_create_topics, delete_topics, verify_transactions. The rest is ignored.
     void set_options(const Options&);
 
     /// The context of the handlers, for those who serve APIs from outside (the coordinators' timers) and for tests.

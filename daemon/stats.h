@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "coordinator/transaction/stats.h"
+
 namespace tidemark::daemon {
 
 /// Upper bounds of the latency histograms' buckets in seconds; one more bucket holds what is above the last.
@@ -79,6 +81,7 @@ struct ServerStats {
     std::size_t fetch_sessions = 0, fetch_session_partitions = 0;
     std::uint64_t fetch_sessions_evicted = 0;
     std::size_t disk_jobs_waiting = 0, disk_jobs_running = 0;
+    coordinator::TransactionStats transactions = {};
     std::vector<LoopStats> loops = {};
     std::vector<ApiStats> apis = {};                     ///< every API that is served, by key
     std::map<std::string, TopicStats> topics = {};       ///< topics that exist now

@@ -36,6 +36,19 @@ void add_connections(FamilyList& to, const daemon::ServerStats& stats) {
     std::move(software).move_to(to);
 }
 
+void add_transactions(FamilyList& to, const coordinator::TransactionStats& stats) {
+    add_gauge(to, "tidemark_transactional_ids", "Transactional ids that the coordinator knows.", stats.ids);
+    add_gauge(to, "tidemark_transactions_open", "Transactions that have begun and are not complete.", stats.open);
+    add_gauge(to, "tidemark_transaction_oldest_seconds", "How long ago the oldest open transaction began; 0 when none is open.", stats.oldest_seconds);
+    auto completed = counter("tidemark_transactions_completed_total", "Transactions whose markers are all written, by result.");
+    completed.add({{"result", "committed"}}, stats.committed);
+    completed.add({{"result", "aborted"}}, stats.aborted);
+    std::move(completed).move_to(to);
+    add_counter(to, "tidemark_transactions_timed_out_total", "Transactions aborted because their timeout had passed.", stats.timed_out);
+    add_counter(to, "tidemark_transactional_ids_expired_total", "Transactional ids that were not used for so long that they were forgotten.", stats.expired_ids);
+    add_gauge(to, "tidemark_transaction_markers_outstanding", "Markers of decided transactions that are not written yet. Kafka: kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name=UnknownDestinationQueueSize is the nearest", stats.markers_outstanding);
+}
+
 void add_work(FamilyList& to, const daemon::ServerStats& stats) {
     add_gauge(to, "tidemark_queued_request_bytes", "Bytes of requests that were read and not yet answered. Kafka: kafka.network:type=RequestChannel,name=RequestQueueSize counts requests", stats.queued_request_bytes);
     add_gauge(to, "tidemark_fetches_waiting", "Fetches that wait for data. Kafka: kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize,delayedOperation=Fetch", stats.fetches_waiting);
@@ -110,6 +123,7 @@ FamilyList families_of(const daemon::ServerStats& stats) {
     FamilyList families;
     add_connections(families, stats);
     add_work(families, stats);
+    add_transactions(families, stats.transactions);
     add_apis(families, stats.apis);
     add_topics(families, stats.topics);
     return families;

@@ -37,6 +37,11 @@ struct FoundPartition {
 /// `current_leader_epoch`: what the client believes, or -1 when it does not say.
 FoundPartition find_partition(Broker&, const metadata::Image&, const TopicPartition&, LeaderEpoch current_leader_epoch = no_leader_epoch);
 
+/// PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH in versions below `knows_fencing` (KIP-588).
+constexpr ErrorCode producer_error(ErrorCode error, std::int16_t version, std::int16_t knows_fencing = 2) {
+    return error == ErrorCode::producer_fenced && version < knows_fencing ? ErrorCode::invalid_producer_epoch : error;
+}
+
 inline constexpr std::string_view unknown_partition_text = "This server does not host this topic-partition.";
 
 }  // namespace tidemark::daemon::handlers

@@ -12,14 +12,15 @@ namespace tidemark::daemon::handlers {
 
 namespace {
 
-constexpr std::int8_t group_key = 0, share_key = 2;
+constexpr std::int8_t group_key = 0, transaction_key = 1, share_key = 2;
 
 ErrorCode find(Broker& broker, const metadata::Image& image, std::int8_t key_type, const std::string& key) {
     if (key_type < group_key || key_type > share_key) return ErrorCode::invalid_request;
-    if (key_type != group_key) return ErrorCode::coordinator_not_available;
-    const auto* topic = image.find(coordinator::group_topic);
+    if (key_type == share_key) return ErrorCode::coordinator_not_available;
+    const auto* topic = image.find(key_type == transaction_key ? coordinator::transaction_topic : coordinator::group_topic);
     if (topic == nullptr) {
-        broker.coordinators().create_group_topic();
+        if (key_type == transaction_key) broker.coordinators().create_transaction_topic();
+        else broker.coordinators().create_group_topic();
         return ErrorCode::coordinator_not_available;
     }
     const auto partition = topic->partitions.find(coordinator::partition_of(key, static_cast<std::int32_t>(topic->partitions.size())));

@@ -15,7 +15,7 @@ TM_API(CreatePartitions); TM_API(CreateTopics); TM_API(DeleteAcls); TM_API(Delet
 TM_API(DescribeAcls); TM_API(DescribeClientQuotas); TM_API(DescribeCluster); TM_API(DescribeConfigs);
 TM_API(DescribeLogDirs); TM_API(DescribeProducers); TM_API(DescribeQuorum);
 TM_API(DescribeTopicPartitions); TM_API(DescribeUserScramCredentials); TM_API(ElectLeaders);
-TM_API(Fetch); TM_API(FindCoordinator); TM_API(IncrementalAlterConfigs); TM_API(InitProducerId);
+TM_API(Fetch); TM_API(FindCoordinator); TM_API(IncrementalAlterConfigs);
 TM_API(ListConfigResources); TM_API(ListOffsets); TM_API(ListPartitionReassignments); TM_API(Metadata);
 TM_API(OffsetForLeaderEpoch); TM_API(Produce); TM_API(SaslAuthenticate);
 TM_API(SaslHandshake); TM_API(UpdateFeatures);
@@ -46,6 +46,14 @@ void describe_groups(Broker&, const std::shared_ptr<Call>&);
 void delete_groups(Broker&, const std::shared_ptr<Call>&);
 void consumer_group_heartbeat(Broker&, const std::shared_ptr<Call>&);
 void consumer_group_describe(Broker&, const std::shared_ptr<Call>&);
+void init_producer_id(Broker&, const std::shared_ptr<Call>&);
+void add_partitions_to_txn(Broker&, const std::shared_ptr<Call>&);
+void add_offsets_to_txn(Broker&, const std::shared_ptr<Call>&);
+void end_txn(Broker&, const std::shared_ptr<Call>&);
+void write_txn_markers(Broker&, const std::shared_ptr<Call>&);
+void describe_transactions(Broker&, const std::shared_ptr<Call>&);
+void list_transactions(Broker&, const std::shared_ptr<Call>&);
+void txn_offset_commit(Broker&, const std::shared_ptr<Call>&);
 
 // here
 protocol::MetadataResponse metadata(Broker&, Call&, protocol::MetadataRequest&);
@@ -72,7 +80,6 @@ protocol::DescribeTopicPartitionsResponse describe_topic_partitions(Broker&, Cal
 protocol::CreateTopicsResponse create_topics(Broker&, Call&, protocol::CreateTopicsRequest&);
 protocol::DeleteTopicsResponse delete_topics(Broker&, Call&, protocol::DeleteTopicsRequest&);
 protocol::DeleteRecordsResponse delete_records(Broker&, Call&, protocol::DeleteRecordsRequest&);
-protocol::InitProducerIdResponse init_producer_id(Broker&, Call&, protocol::InitProducerIdRequest&);
 protocol::AlterConfigsResponse alter_configs(Broker&, Call&, protocol::AlterConfigsRequest&);
 protocol::AlterReplicaLogDirsResponse alter_replica_log_dirs(Broker&, Call&, protocol::AlterReplicaLogDirsRequest&);
 protocol::DescribeLogDirsResponse describe_log_dirs(Broker&, Call&, protocol::DescribeLogDirsRequest&);

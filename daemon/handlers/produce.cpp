@@ -1,15 +1,20 @@
-// Produce (0), versions 3 to 13: wire-behaviour 7, append-and-read 2 to 4. Transactional batches are refused until there is
-// a transaction coordinator that could be asked about them (KIP-890).
+// Produce (0), versions 3 to 13: wire-behaviour 7, append-and-read 2 to 4, transaction-coordinator 7.
 //
-//   1. each partition's record set is looked at: one whole batch of format 2, in a codec that the version knows;
-//   2. it is appended on this thread, in the buffer that the socket was read into; the bytes are in the page cache then;
-//   3. acks=1 is answered; acks=all waits for the group commit of each log that was appended to (D10);
-//   4. acks=0 has no answer: a failure closes the connection instead, which is all that its client can notice.
+//   1. partitions where a transactional batch would open a transaction: the coordinator is asked whether it may, or from
+//      version 12 on told to add them (KIP-890); the connection is read no further until the answer is there;
+//   2. each partition's record set is looked at: one whole batch of format 2, in a codec that the version knows;
+//   3. it is appended on the connection's loop, in the buffer that the socket was read into; the bytes are in the page cache then;
+//   4. acks=1 is answered; acks=all waits for the group commit of each log that was appended to (D10);
+//   5. acks=0 has no answer: a failure closes the connection instead, which is all that its client can notice.
 #include "protocol/messages/produce_request.h"
 #include "protocol/messages/produce_response.h"
 
+#include <map>
+#include <set>
 #include <unordered_map>
 
+#include "coordinator/transaction/coordinator.h"
+#include "daemon/coordinators.h"
 #include "daemon/handlers/common.h"
 #include "daemon/handlers/handlers.h"
 #include "record/batch.h"
@@ -21,6 +26,7 @@ namespace {
 using protocol::produce_request::PartitionProduceData;
 using protocol::produce_response::PartitionProduceResponse;
 
+constexpr std::int16_t first_that_knows_abortable = 11, first_that_adds = 12;   // KIP-890, parts 1 and 2
 
 /// A response whose partitions wait for their syncs. Each sync writes to its own partition's entry only.
 struct Waiting {
@@ -68,14 +74,44 @@ std::optional<record::BatchView> first_batch(const PartitionProduceData& partiti
     return first && *first ? **first : std::optional<record::BatchView>{};
 }
 
-bool has_transactional_batches(const protocol::ProduceRequest& request) {
-    return std::ranges::any_of(request.topic_data, [](const auto& topic) {
-        return std::ranges::any_of(topic.partition_data, [](const auto& partition) {
+/// The producers of all transactional batches. One request is of one producer, or it is refused.
+std::set<std::pair<ProducerId, ProducerEpoch>> transactional_producers(const protocol::ProduceRequest& request) {
+    std::set<std::pair<ProducerId, ProducerEpoch>> producers;
+    for (const auto& topic : request.topic_data) {
+        for (const auto& partition : topic.partition_data) {
             const auto batch = first_batch(partition);
-            return batch && batch->is_transactional();
-        });
-    });
+            if (batch && batch->is_transactional()) producers.emplace(batch->producer_id(), batch->producer_epoch());
+        }
+    }
+    return producers;
 }
+
+/// The coordinator's answer as a producer of this version is told it (transaction-coordinator 7.4).
+Refusal refusal_of(ErrorCode answer, std::int16_t version) {
+    const auto unverified = [&] {
+        return Refusal{ErrorCode::not_enough_replicas,
+                       "Unable to verify the partition has been added to the transaction. Underlying error: " + std::string{protocol::to_string(answer)}};
+    };
+    switch (answer) {
+        case ErrorCode::none: return {};
+        case ErrorCode::transaction_abortable:
+            if (version >= first_that_knows_abortable) return {answer, ""};
+            return {ErrorCode::invalid_txn_state, "Partition was not added to the transaction"};
+        case ErrorCode::producer_fenced: return {ErrorCode::invalid_producer_epoch, ""};
+        case ErrorCode::concurrent_transactions: return version >= first_that_adds ? Refusal{answer, ""} : unverified();
+        case ErrorCode::coordinator_load_in_progress:
+        case ErrorCode::coordinator_not_available:
+        case ErrorCode::not_coordinator:
+        case ErrorCode::network_exception: return unverified();
+        default: return {answer, ""};
+    }
+}
+
+/// What step 1 found out about a partition.
+struct Verdict {
+    Refusal refusal = {};
+    storage::VerificationId verification{};
+};
 
 std::string rejected_text(const Error& error, const std::vector<storage::RecordError>& rejected) {
     if (error.code == Errc::invalid_timestamp) return "One or more records have been rejected due to invalid timestamp";
@@ -87,19 +123,78 @@ std::string rejected_text(const Error& error, const std::vector<storage::RecordE
                        rejected.size(), shown);
 }
 
-/// One request on its way through step 2.
-class Produce {
+/// One request on its way through the steps.
+class Produce : public std::enable_shared_from_this<Produce> {
 public:
-    Produce(Broker& broker, std::shared_ptr<Call> call, protocol::ProduceRequest& request)
-        : broker_(broker), call_(std::move(call)), request_(request), image_(broker.image()), waiting_(std::make_shared<Waiting>()) {
+    Produce(Broker& broker, std::shared_ptr<Call> call, protocol::ProduceRequest request)
+        : broker_(broker), call_(std::move(call)), request_(std::move(request)), image_(broker.image()), waiting_(std::make_shared<Waiting>()) {
         waiting_->call = call_;
     }
 
     void run() {
-        const bool transactional = has_transactional_batches(request_);
+        const auto producers = transactional_producers(request_);
+        if (producers.empty()) return append_all(ErrorCode::none);
         // Without an authorizer everybody may write to any transactional id, but there must be one.
-        const auto refuse_all = transactional && !request_.transactional_id ? ErrorCode::transactional_id_authorization_failed : ErrorCode::none;
+        if (!request_.transactional_id) return append_all(ErrorCode::transactional_id_authorization_failed);
+        if (producers.size() > 1) return append_all(ErrorCode::invalid_producer_id_mapping);
+        const auto [id, epoch] = *producers.begin();
+        auto unopened = begin_verifications();
+        if (unopened.empty()) return append_all(ErrorCode::none);
+        call_->hold_reading();
+        ask_coordinator({id, epoch}, std::move(unopened));
+    }
 
+private:
+    bool adds() const { return call_->version() >= first_that_adds; }
+    bool verifies() const { return adds() || broker_.options()->verify_transactions; }
+
+    /// Partitions here that a transactional batch would open a transaction in. Those that cannot have one get their verdict.
+    std::set<TopicPartition> begin_verifications() {
+        std::set<TopicPartition> unopened;
+        if (!verifies()) return unopened;
+        for (auto& topic : request_.topic_data) {
+            const auto* known = call_->version() >= 13 ? image_->find(topic.topic_id) : image_->find(topic.name);
+            if (!known || is_internal_topic(known->name)) continue;
+            for (const auto& partition : topic.partition_data) {
+                const auto batch = first_batch(partition);
+                if (!batch || !batch->is_transactional()) continue;
+                const TopicPartition name{known->name, partition.index};
+                const auto found = find_partition(broker_, *image_, name);
+                if (found.error != ErrorCode::none) continue;   // step 2 says so
+                const auto begun = found.log->begin_verification({.producer_id = batch->producer_id(),
+                                                                  .epoch = batch->producer_epoch(),
+                                                                  .first_sequence = batch->base_sequence(),
+                                                                  .bumps_epochs = adds()});
+                if (!begun) {
+                    verdicts_[name].refusal = {to_error_code(begun.error()), ""};
+                } else if (*begun) {
+                    verdicts_[name].verification = **begun;
+                    unopened.insert(name);
+                }
+            }
+        }
+        return unopened;
+    }
+
+    void ask_coordinator(const coordinator::Producer& producer, std::set<TopicPartition> unopened) {
+        auto& transactions = broker_.coordinators().transactions();
+        const auto go_on = [self = shared_from_this(), unopened](const std::function<ErrorCode(const TopicPartition&)>& answer) {
+            for (const auto& partition : unopened) self->verdicts_[partition].refusal = refusal_of(answer(partition), self->call_->version());
+            asio::dispatch(self->call_->executor(), [self] { self->append_all(ErrorCode::none); });
+        };
+        if (adds()) {
+            return transactions.add_partitions(*request_.transactional_id, producer, std::move(unopened), coordinator::transaction_version_2, true,
+                                               [go_on](ErrorCode error) { go_on([error](const TopicPartition&) { return error; }); });
+        }
+        transactions.verify_partitions(*request_.transactional_id, producer, std::move(unopened), [go_on](const coordinator::VerifyAnswer& answer) {
+            go_on([&answer](const TopicPartition& partition) {
+                if (answer.error != ErrorCode::none) return answer.error;
+                return answer.missing.contains(partition) ? ErrorCode::transaction_abortable : ErrorCode::none;
+            });
+        });
+    }
+
+    void append_all(ErrorCode refuse_all) {
         auto& topics = waiting_->response.responses;
         topics.reserve(request_.topic_data.size());   // entries are pointed to by syncs
         for (auto& topic : request_.topic_data) {
@@ -123,7 +218,6 @@ public:
         answer();
     }
 
-private:
     /// Of a partition that is named twice the last entry counts.
     static std::unordered_map<std::int32_t, std::size_t> last_of_each(const std::vector<PartitionProduceData>& partitions) {
         std::unordered_map<std::int32_t, std::size_t> last;
@@ -150,22 +244,27 @@ private:
             return;
         }
         const auto batch = *first_batch(from);
-        if (batch.is_transactional()) {
-            return refuse(ErrorCode::not_enough_replicas,
-                          "Unable to verify the partition has been added to the transaction. Underlying error: COORDINATOR_NOT_AVAILABLE");
+        const auto verdict = verdicts_.find(name);
+        if (verdict != verdicts_.end() && verdict->second.refusal.code != ErrorCode::none) {
+            const auto& [code, text] = verdict->second.refusal;
+            return refuse(code, text.empty() ? std::nullopt : std::optional{text});
         }
         if (batch.codec_bits() > static_cast<std::uint8_t>(record::Codec::zstd)) {
             to.log_start_offset = found.log->log_start_offset().value;
             return refuse(ErrorCode::unknown_server_error);
         }
-        append(*found.log, found.partition->leader_epoch, records, to);
+        append(*found.log, {.leader_epoch = found.partition->leader_epoch,
+                            .transaction_verified = !verifies(),
+                            .verification = verdict == verdicts_.end() ? storage::VerificationId{} : verdict->second.verification},
+               records, to);
     }
 
-    void append(storage::Log& log, LeaderEpoch epoch, MutableBytes records, PartitionProduceResponse& to) {
+    void append(storage::Log& log, storage::AppendOptions options, MutableBytes records, PartitionProduceResponse& to) {
         std::vector<storage::RecordError> rejected;
         const auto counters = broker_.stats().topic(log.partition().topic);
         add(counters->produce_requests);
-        const auto appended = log.append(records, {.leader_epoch = epoch, .rejected = &rejected});
+        options.rejected = &rejected;
+        const auto appended = log.append(records, options);
         if (!appended) return append_failed(log, appended.error(), rejected, to);
         to.base_offset = appended->first_offset.value;
         to.log_append_time_ms = appended->log_append_time.value_or(no_timestamp).value;
@@ -242,16 +341,17 @@ private:
 
     Broker& broker_;
     const std::shared_ptr<Call> call_;
-    protocol::ProduceRequest& request_;
+    protocol::ProduceRequest request_;
     const std::shared_ptr<const metadata::Image> image_;
     const std::shared_ptr<Waiting> waiting_;
+    std::map<TopicPartition, Verdict> verdicts_;   // by step 1; the coordinator's thread, then the loop
     bool failed_ = false;
 };
 
 }  // namespace
 
 void produce(Broker& broker, const std::shared_ptr<Call>& call) {
-    if (auto request = call->parse<protocol::ProduceRequest>()) Produce{broker, call, *request}.run();
+    if (auto request = call->parse<protocol::ProduceRequest>()) std::make_shared<Produce>(broker, call, *std::move(request))->run();
 }
 
 }  // namespace tidemark::daemon::handlers

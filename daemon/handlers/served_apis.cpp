@@ -48,8 +48,6 @@
 #include "protocol/messages/find_coordinator_response.h"
 #include "protocol/messages/incremental_alter_configs_request.h"
 #include "protocol/messages/incremental_alter_configs_response.h"
-#include "protocol/messages/init_producer_id_request.h"
-#include "protocol/messages/init_producer_id_response.h"
 #include "protocol/messages/list_config_resources_request.h"
 #include "protocol/messages/list_config_resources_response.h"
 #include "protocol/messages/list_partition_reassignments_request.h"
@@ -95,7 +93,12 @@ std::vector<ServedApi> make_table() {
         on_disk<&create_topics>(),
         on_disk<&delete_topics>(),
         on_disk<&delete_records>(),
-        on_disk<&init_producer_id>(),
+        begin(ApiKey::init_producer_id, &init_producer_id),
+        begin(ApiKey::add_partitions_to_txn, &add_partitions_to_txn),
+        begin(ApiKey::add_offsets_to_txn, &add_offsets_to_txn),
+        begin(ApiKey::end_txn, &end_txn),
+        begin(ApiKey::write_txn_markers, &write_txn_markers),
+        begin(ApiKey::txn_offset_commit, &txn_offset_commit),
         here<&offset_for_leader_epoch>(),
         here<&describe_acls>(),
         here<&create_acls>(),
@@ -115,6 +118,8 @@ std::vector<ServedApi> make_table() {
         here<&describe_quorum>(),
         here<&describe_cluster>(),
         here<&describe_producers>(),
+        begin(ApiKey::describe_transactions, &describe_transactions),
+        begin(ApiKey::list_transactions, &list_transactions),
         here<&list_config_resources>(),
         here<&describe_topic_partitions>(),
         on_disk<&update_features>(),
