@@ -112,7 +112,6 @@ private:
     struct Entry {
         Transaction transaction;
         Timestamp decided_at = no_timestamp;             // last update of the completion's record
-        bool markers_written = false;                    // but the completion could not be
         std::vector<WaitingAdd> waiting = {};            // for the completion
     };
     using Entries = std::map<std::string, Entry, std::less<>>;

@@ -49,7 +49,7 @@ def read_varint(data, at):
             return (value >> 1) ^ -(value & 1), at
 
 
-def batch(records, timestamp, producer_id=-1, epoch=-1, sequence=-1):
+def batch(records, timestamp, producer_id=-1, epoch=-1, sequence=-1, transactional=False):
     """A record batch of magic 2; `records` are (key, value) pairs of bytes or None."""
     body = bytearray()
     for i, (key, value) in enumerate(records):
@@ -58,7 +58,7 @@ def batch(records, timestamp, producer_id=-1, epoch=-1, sequence=-1):
         record += varint(-1) if value is None else varint(len(value)) + value
         record += varint(0)
         body += varint(len(record)) + record
-    after_crc = struct.pack(">hiqqqhii", 0, len(records) - 1, timestamp, timestamp, producer_id, epoch, sequence, len(records)) + bytes(body)
+    after_crc = struct.pack(">hiqqqhii", 0x10 if transactional else 0, len(records) - 1, timestamp, timestamp, producer_id, epoch, sequence, len(records)) + bytes(body)
     return struct.pack(">qiibI", 0, len(after_crc) + 9, 0, 2, crc32c(after_crc)) + after_crc
 
 
