@@ -3,7 +3,6 @@
 #include "protocol/messages/add_offsets_to_txn_request.h"
 #include "protocol/messages/add_offsets_to_txn_response.h"
 
-#include "coordinator/internal_topics.h"
 #include "coordinator/transaction/coordinator.h"
 #include "daemon/coordinators.h"
 #include "daemon/handlers/common.h"
@@ -20,11 +19,9 @@ void add_offsets_to_txn(Broker& broker, const std::shared_ptr<Call>& call) {
         call->count(shown);
         call->finish(protocol::AddOffsetsToTxnResponse{.error_code = shown});
     };
-    const auto image = broker.image();
-    const auto* offsets = image->find(coordinator::group_topic);
-    if (!offsets) return answer(ErrorCode::not_coordinator);
-    const TopicPartition partition{offsets->name, coordinator::partition_of(request->group_id, static_cast<std::int32_t>(offsets->partitions.size()))};
-    broker.coordinators().transactions().add_partitions(request->transactional_id, {request->producer_id, request->producer_epoch}, {partition}, 0, false, answer);
+    const auto partition = partition_of_group(*broker.image(), request->group_id);
+    if (!partition) return answer(ErrorCode::not_coordinator);
+    broker.coordinators().transactions().add_partitions(request->transactional_id, {request->producer_id, request->producer_epoch}, {*partition}, 0, false, answer);
 }
 
 }  // namespace tidemark::daemon::handlers

@@ -6,6 +6,12 @@ namespace tidemark::daemon::handlers {
 
 bool is_internal_topic(std::string_view name) { return name == coordinator::group_topic || name == coordinator::transaction_topic || name == "__share_group_state"; }
 
+std::optional<TopicPartition> partition_of_group(const metadata::Image& image, std::string_view group_id) {
+    const auto* offsets = image.find(coordinator::group_topic);
+    if (!offsets) return std::nullopt;
+    return TopicPartition{offsets->name, coordinator::partition_of(group_id, static_cast<std::int32_t>(offsets->partitions.size()))};
+}
+
 namespace {
 
 bool is_legal_character(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'; }

@@ -23,6 +23,8 @@ inline constexpr std::int32_t group_operations = 3400;
 
 /// Internal topics are so before they exist.
 bool is_internal_topic(std::string_view name);
+/// The partition of __consumer_offsets where a group lives; nothing while there is no such topic.
+std::optional<TopicPartition> partition_of_group(const metadata::Image&, std::string_view group_id);
 /// 1 to 249 of [a-zA-Z0-9._-], not "." or "..".
 bool is_legal_topic_name(std::string_view name);
 /// "Topic name is invalid: …", for a name that is not legal.

@@ -4,7 +4,8 @@
 #include "protocol/messages/txn_offset_commit_response.h"
 
 #include "coordinator/group/errors.h"
-#include "coordinator/internal_topics.h"
+#include "coordinator/transaction/coordinator.h"
+#include "daemon/coordinators.h"
 #include "daemon/handlers/common.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/handlers/replies.h"
@@ -50,13 +51,12 @@ void txn_offset_commit(Broker& broker, const std::shared_ptr<Call>& call) {
     const bool adds = call->version() >= first_that_adds;
     if (!adds && !broker.options()->verify_transactions) return commit(broker, call, *request);
 
-    const auto partition = broker.coordinators().groups().partition_of(request->group_id);
+    const auto offsets = partition_of_group(*broker.image(), request->group_id);
     const auto refuse = [call](const TxnOffsetCommitRequest& refused, ErrorCode code) {
         call->count(code);
         call->finish(refusal_of(refused, code));
     };
-    if (!partition) return refuse(*request, ErrorCode::not_coordinator);
-    const TopicPartition offsets{std::string{coordinator::group_topic}, *partition};
+    if (!offsets) return refuse(*request, ErrorCode::not_coordinator);
     const coordinator::Producer producer{request->producer_id, request->producer_epoch};
     const auto id = request->transactional_id;
     const auto go_on = [&broker, call, refuse, request = std::make_shared<const TxnOffsetCommitRequest>(*std::move(request))](ErrorCode answer) {
@@ -65,8 +65,8 @@ void txn_offset_commit(Broker& broker, const std::shared_ptr<Call>& call) {
     };
     call->hold_reading();
     auto& transactions = broker.coordinators().transactions();
-    if (adds) return transactions.add_partitions(id, producer, {offsets}, coordinator::transaction_version_2, false, go_on);
-    transactions.verify_partitions(id, producer, {offsets}, [go_on](const coordinator::VerifyAnswer& answer) {
+    if (adds) return transactions.add_partitions(id, producer, {*offsets}, coordinator::transaction_version_2, false, go_on);
+    transactions.verify_partitions(id, producer, {*offsets}, [go_on](const coordinator::VerifyAnswer& answer) {
         go_on(answer.error == ErrorCode::none && !answer.missing.empty() ? ErrorCode::transaction_abortable : answer.error);
     });
 }
