@@ -53,6 +53,9 @@ public:
     void remove(Context&, const std::vector<std::string>& group_ids, Reply<std::vector<protocol::DeleteGroupsResponse::DeletableGroupResult>>);
     std::vector<GroupStats> stats() const;
 
+    /// For tests, which look at what replaying made.
+    const GroupTable& groups() const { return groups_; }
+
     // --- StateMachine ----------------------------------------------------------------------------------------------
 
     Result<> replay(const ReplayedRecord&) override;
