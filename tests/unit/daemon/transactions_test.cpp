@@ -214,7 +214,9 @@ TEST_F(Transactions, OneRequestIsOfOneProducer) {
     auto request = test::produce_request("t", topic, 0, mine);
     request.transactional_id = "tx";
     request.topic_data.at(0).partition_data.push_back({.index = 1, .records = protocol::Records{.bytes = other}});
-    for (const auto& partition : client.ask<protocol::ProduceResponse>(request).responses.at(0).partition_responses) {
+    const auto response = client.ask<protocol::ProduceResponse>(request);
+    ASSERT_EQ(response.responses.at(0).partition_responses.size(), 2u);
+    for (const auto& partition : response.responses.at(0).partition_responses) {
         EXPECT_EQ(partition.error_code, ErrorCode::invalid_producer_id_mapping);
     }
 }
