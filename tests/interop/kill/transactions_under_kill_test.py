@@ -7,7 +7,6 @@ The last stable offset reaches the end of every log: no transaction hangs. The e
 
 import os
 import random
-import struct
 import sys
 import threading
 import time
@@ -18,11 +17,9 @@ sys.path[:0] = [os.path.join(HERE, "..", "service"), os.path.join(HERE, "..", "w
 import kafka_wire  # noqa: E402
 from messages import Wire  # noqa: E402
 from tidemarkd import Tidemarkd, until  # noqa: E402
+from transactions import AGAIN, read_committed  # noqa: E402
 
 TOPIC, PARTITIONS, WRITERS = "t", 4, 4
-# Errors after which the same request is sent again: coordinator loading, not available, not this one, concurrent transactions, a
-# partition whose log is not there yet.
-AGAIN = {3, 6, 14, 15, 16, 19, 51}
 
 
 class Fenced(Exception):
@@ -103,41 +100,6 @@ class Writer(threading.Thread):
                 sequences = dict.fromkeys(range(PARTITIONS), 0)
 
 
-def batches_of(data):
-    at = 0
-    while at + 61 <= len(data):
-        base, length = struct.unpack_from(">qi", data, at)
-        end = at + 12 + length
-        if end > len(data):
-            return
-        attributes, = struct.unpack_from(">h", data, at + 21)
-        producer, = struct.unpack_from(">q", data, at + 43)
-        yield base, struct.unpack_from(">i", data, at + 23)[0], attributes, producer, data[at:end]
-        at = end
-
-
-def read_committed(wire, partition):
-    """(numbers, in their order; the last stable offset; the high watermark)."""
-    offset, numbers = 0, []
-    while True:
-        answer = wire.ask("Fetch", 12, MaxWaitMs=0, MinBytes=0, MaxBytes=1 << 24, IsolationLevel=1,
-                          Topics=[{"Topic": TOPIC, "Partitions": [{"Partition": partition, "FetchOffset": offset, "PartitionMaxBytes": 1 << 22}]}])
-        got = answer["Responses"][0]["Partitions"][0]
-        assert got["ErrorCode"] == 0, got["ErrorCode"]
-        aborted = sorted((a["FirstOffset"], a["ProducerId"]) for a in got["AbortedTransactions"] or [])
-        aborting, start = set(), offset
-        for base, last_delta, attributes, producer, data in batches_of(got["Records"] or b""):
-            offset = base + last_delta + 1
-            while aborted and aborted[0][0] <= base:
-                aborting.add(aborted.pop(0)[1])
-            if attributes & 0x20:
-                aborting.discard(producer)
-            elif not (attributes & 0x10 and producer in aborting):
-                numbers += [int(value) for _, _, value in kafka_wire.records_of(data)]
-        if offset == start:
-            return numbers, got["LastStableOffset"], got["HighWatermark"]
-
-
 class TransactionsUnderKill(unittest.TestCase):
     def test_no_transaction_is_half_visible(self):
         rounds = int(os.environ.get("ROUNDS", "5"))
@@ -185,11 +147,12 @@ class TransactionsUnderKill(unittest.TestCase):
             seen = {}
             for partition in range(PARTITIONS):
                 def settled():
-                    self.numbers, stable, high = read_committed(wire, partition)   # pylint: disable=cell-var-from-loop
+                    self.records, stable, high = read_committed(wire, TOPIC, partition)   # pylint: disable=cell-var-from-loop
                     return stable == high
                 until(settled, f"partition {partition}: every transaction is decided", 30)
-                self.assertEqual(len(self.numbers), len(set(self.numbers)), f"partition {partition}: a record twice")
-                for number in self.numbers:
+                numbers = [int(value) for _, _, value in self.records]
+                self.assertEqual(len(numbers), len(set(numbers)), f"partition {partition}: a record twice")
+                for number in numbers:
                     seen.setdefault(number, set()).add(partition)
         for writer in self.writers:
             for number, partitions in writer.partitions_of.items():
