@@ -247,6 +247,31 @@ TEST_F(Transactions, OffsetsJoinThroughTheirGroupsPartition) {
     EXPECT_THAT(topics.front().partitions, ElementsAre(0));
 }
 
+TEST(TransactionsBeforeGroups, OffsetsJoinWhereTheirGroupIsGoingToLive) {
+    test::TestBroker broker{{.file = few_partitions}};
+    auto client = broker.client();
+    until_not(ErrorCode::coordinator_not_available, [&] {
+        return client.ask<protocol::FindCoordinatorResponse>(protocol::FindCoordinatorRequest{.key_type = 1, .coordinator_keys = {"tx"}}, 6).coordinators.at(0);
+    });
+    const auto begun = until_not(ErrorCode::coordinator_load_in_progress, [&] {
+        return client.ask<protocol::InitProducerIdResponse>(protocol::InitProducerIdRequest{.transactional_id = "tx", .transaction_timeout_ms = 60'000}, 5);
+    });
+    const protocol::AddOffsetsToTxnRequest request{.transactional_id = "tx", .producer_id = begun.producer_id, .producer_epoch = begun.producer_epoch, .group_id = "my-group"};
+    EXPECT_EQ(client.ask<protocol::AddOffsetsToTxnResponse>(request, 4).error_code, ErrorCode::none);
+    protocol::DescribeTransactionsRequest described;
+    described.transactional_ids = {"tx"};
+    const auto state = client.ask<protocol::DescribeTransactionsResponse>(described, 0).transaction_states.at(0);
+    ASSERT_EQ(state.topics.size(), 1u);
+    EXPECT_EQ(state.topics.front().topic, "__consumer_offsets");
+    EXPECT_THAT(state.topics.front().partitions, ElementsAre(0));
+    // Nothing went there: the topic is still not there, and the transaction ends without it.
+    EXPECT_EQ(client.ask<protocol::EndTxnResponse>(protocol::EndTxnRequest{.transactional_id = "tx", .producer_id = begun.producer_id, .producer_epoch = begun.producer_epoch, .committed = true}, 4).error_code,
+              ErrorCode::none);
+    EXPECT_EQ(until_not(ErrorCode::concurrent_transactions, [&] {
+        return client.ask<protocol::InitProducerIdResponse>(protocol::InitProducerIdRequest{.transactional_id = "tx", .transaction_timeout_ms = 60'000}, 5);
+    }).error_code, ErrorCode::none);
+}
+
 TEST_F(Transactions, InitProducerIdChecksItsRequest) {
     EXPECT_EQ(init("").error_code, ErrorCode::invalid_request);
     EXPECT_EQ(init("tx", {}, 0).error_code, ErrorCode::invalid_transaction_timeout);
