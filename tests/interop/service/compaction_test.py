@@ -88,6 +88,26 @@ class Compaction(unittest.TestCase):
                 last[key] = value
             self.assertEqual(last, latest, "every key's last value is there")
 
+    def test_records_without_a_key_are_refused_and_old_ones_go(self):
+        """KAFKA-4808, KAFKA-7332."""
+        invalid_record = 87
+        with Tidemarkd(FAST) as daemon:
+            connection = self.topic(daemon)
+            for pairs, index in (([(None, b"v")], 0), ([(b"k", b"1"), (b"l", b"2"), (None, b"3")], 2)):
+                error, wrong, message = connection.produce_told_why("facts", 0, kafka_wire.batch(pairs, now_ms()))
+                self.assertEqual((error, [i for i, _ in wrong]), (invalid_record, [index]))
+                self.assertTrue(wrong[0][1] and message, "it is said why")
+            self.assertEqual(connection.read_all("facts", 0), [], "nothing of the batches was taken")
+            put(connection, "facts", [(b"", b"the empty key is one")])
+            self.assertEqual(connection.read_all("facts", 0), [(0, b"", b"the empty key is one")])
+
+            configs = {"cleanup.policy": "delete", "min.cleanable.dirty.ratio": 1, "max.compaction.lag.ms": self.LAG, "segment.ms": 3600000}
+            self.assertEqual(connection.create_topic("events", 1, configs), 0)
+            put(connection, "events", [(None, b"1"), (b"k", b"2"), (None, b"3")])
+            self.assertEqual(connection.alter_topic("events", "cleanup.policy", "compact"), 0)
+            until(lambda: connection.read_all("events", 0) == [(1, b"k", b"2")], "those without a key are gone", 30)
+            until(lambda: daemon.metrics()['tidemark_cleaner_removed_records_total{reason="no_key"}'] == 2, "they were counted")
+
     def test_a_late_log_shows_in_both_gauges(self):
         # Without a cleaner thread that gets to work nothing is compacted in time; the throttle stands in for a slow disk.
         with Tidemarkd({**FAST, "log.cleaner.io.max.bytes.per.second": 2000}) as daemon:

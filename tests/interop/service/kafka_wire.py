@@ -7,6 +7,7 @@ import socket
 import struct
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, INIT_PRODUCER_ID, DELETE_RECORDS, OFFSET_FOR_LEADER_EPOCH, INCREMENTAL_ALTER_CONFIGS = 0, 1, 2, 3, 19, 22, 21, 23, 44
+FIND_COORDINATOR, ADD_PARTITIONS_TO_TXN, END_TXN = 10, 24, 26
 
 
 def _crc32c_table():
@@ -182,8 +183,23 @@ class Connection:
         assert error == 0, error
         return producer_id, epoch
 
-    def send_produce(self, topic, partition, records, acks=-1):
-        return self.send(PRODUCE, 7, struct.pack(">hhii", -1, acks, 30000, 1) + text(topic) + struct.pack(">iii", 1, partition, len(records)) + records)
+    def init_transactions(self, transactional_id, timeout_ms):
+        """(error, producer id, epoch); errors pass while the coordinator's topic is made."""
+        self.ask(FIND_COORDINATOR, 1, text(transactional_id) + b"\1")
+        return struct.unpack_from(">hqh", self.ask(INIT_PRODUCER_ID, 0, text(transactional_id) + struct.pack(">i", timeout_ms)), 4)
+
+    def add_partition(self, transactional_id, producer_id, epoch, topic, partition):
+        """AddPartitionsToTxn; the error."""
+        body = text(transactional_id) + struct.pack(">qhi", producer_id, epoch, 1) + text(topic) + struct.pack(">ii", 1, partition)
+        return struct.unpack_from(">h", self.ask(ADD_PARTITIONS_TO_TXN, 0, body), 4 + 4 + len(text(topic)) + 4 + 4)[0]
+
+    def end_transaction(self, transactional_id, producer_id, epoch, commit):
+        """EndTxn; the error."""
+        return struct.unpack_from(">h", self.ask(END_TXN, 0, text(transactional_id) + struct.pack(">qhb", producer_id, epoch, 1 if commit else 0)), 4)[0]
+
+    def send_produce(self, topic, partition, records, acks=-1, transactional_id=None):
+        whose = struct.pack(">h", -1) if transactional_id is None else text(transactional_id)
+        return self.send(PRODUCE, 7, whose + struct.pack(">hii", acks, 30000, 1) + text(topic) + struct.pack(">iii", 1, partition, len(records)) + records)
 
     @staticmethod
     def produced(data):
@@ -192,9 +208,26 @@ class Connection:
         _, error, base = struct.unpack_from(">ihq", data, 6 + n + 4)
         return error, base
 
-    def produce(self, topic, partition, records, acks=-1):
-        self.send_produce(topic, partition, records, acks)
+    def produce(self, topic, partition, records, acks=-1, transactional_id=None):
+        self.send_produce(topic, partition, records, acks, transactional_id)
         return self.produced(self.receive()[1])
+
+    def produce_told_why(self, topic, partition, records):
+        """Produce 8: (error, [(index, message)] of the records at fault, message)."""
+        body = struct.pack(">hhii", -1, -1, 30000, 1) + text(topic) + struct.pack(">iii", 1, partition, len(records)) + records
+        data = self.ask(PRODUCE, 8, body)
+        def string(at):
+            n, = struct.unpack_from(">h", data, at)
+            return (None, at + 2) if n < 0 else (data[at + 2:at + 2 + n].decode(), at + 2 + n)
+        at = 4 + len(text(topic)) + 4
+        _, error, _, _, _, count = struct.unpack_from(">ihqqqi", data, at)
+        at += 34
+        wrong = []
+        for _ in range(count):
+            index, = struct.unpack_from(">i", data, at)
+            message, at = string(at + 4)
+            wrong.append((index, message))
+        return error, wrong, string(at)[0]
 
     def fetch(self, topic, partition, offset, max_bytes=1 << 20, wait_ms=0, min_bytes=1):
         """(error, high watermark, bytes of batches)."""
