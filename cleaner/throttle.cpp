@@ -7,7 +7,12 @@ namespace tidemark::cleaner {
 
 void Throttle::set_rate(double bytes_per_second_max) {
     MutexLock lock(mutex_);
+    if (rate_ == bytes_per_second_max) return;
     rate_ = bytes_per_second_max;
+    // What is owed was reckoned at the old rate.
+    period_start_ = std::chrono::milliseconds{-1};
+    period_bytes_ = 0;
+    resume_ = std::chrono::milliseconds{0};
 }
 
 std::chrono::milliseconds Throttle::note(std::int64_t bytes) {

@@ -17,6 +17,7 @@ class Throttle {
 public:
     explicit Throttle(const Clock& clock, double bytes_per_second_max = std::numeric_limits<double>::max()) : clock_(clock), rate_(bytes_per_second_max) {}
 
+    /// Those who wait at the old rate are not called; whoever asks next is judged by the new one alone.
     void set_rate(double bytes_per_second_max) EXCLUDES(mutex_);
     /// Counts bytes that were read or written. When (Clock::since_boot) the caller may go on.
     std::chrono::milliseconds note(std::int64_t bytes) EXCLUDES(mutex_);

@@ -45,8 +45,17 @@ TEST(Throttle, TwoCallersShareOneRate) {
     const auto first = throttle.note(1301);        // a second too early
     EXPECT_EQ(first, clock.since_boot() + 1000ms);
     EXPECT_EQ(throttle.note(1), first);            // the other one waits as well
-    throttle.set_rate(1e12);
-    clock.advance(2s);
+}
+
+TEST(Throttle, ANewRateForgetsWhatWasOwed) {
+    ManualClock clock;
+    Throttle throttle(clock, 0.001);
+    throttle.note(1000);
+    clock.advance(301ms);
+    EXPECT_EQ(throttle.note(1000), clock.since_boot() + 1h) << "no longer than that at a time";
+    throttle.set_rate(0.001);
+    EXPECT_GT(throttle.note(1), clock.since_boot()) << "the same rate is no news";
+    throttle.set_rate(1e9);
     EXPECT_LE(throttle.note(1), clock.since_boot());
 }
 
