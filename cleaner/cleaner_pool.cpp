@@ -236,6 +236,25 @@ CleaningDecision CleanerPool::decide_and_repair(storage::Log& log, const LogStat
     return decision;
 }
 
+bool CleanerPool::waits_for_retry(const Notes& notes, const std::shared_ptr<const storage::LogConfig>& config) const {
+    if (!notes.uncleanable || notes.requested) return false;
+    return !options()->differences.retry_uncleanable || (clock_.since_boot() < notes.retry_at && config == notes.failed_with);
+}
+
+/// What would have to be known of the log cannot be read.
+void CleanerPool::note_undecided(storage::Log& log, Error error) {
+    {
+        MutexLock lock(mutex_);
+        auto& notes = notes_[log.partition()];
+        if (waits_for_retry(notes, log.config())) return;
+        if (std::exchange(notes.requested, false)) {
+            notes.requests_done = notes.requests;
+            notes.request_result = error.message();
+        }
+    }
+    note_failure(log, std::move(error));
+}
+
 std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
     const auto options = this->options();
     MutexLock selection(selection_mutex_);
@@ -253,7 +272,7 @@ std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
         const auto checkpoint = stored.find(partition);
         auto state = read_log_state(*log, checkpoint == stored.end() ? std::nullopt : std::optional{checkpoint->second});
         if (!state) {
-            if (!is_gone(state.error())) note_failure(*log, std::move(state).error());
+            if (!is_gone(state.error())) note_undecided(*log, std::move(state).error());
             continue;
         }
         MutexLock lock(mutex_);
@@ -262,8 +281,7 @@ std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
         notes.decided = true;
         lag.add(notes.decision);
         if (states_.state(partition)) continue;
-        const bool retry = options->differences.retry_uncleanable && (clock_.since_boot() >= notes.retry_at || config != notes.failed_with);
-        if (notes.uncleanable && !retry && !notes.requested) continue;
+        if (waits_for_retry(notes, config)) continue;
         max_delay = std::max(max_delay, notes.decision.delay_ms);
         if (notes.decision.total_bytes() > 0) dirtiest = std::max(dirtiest, notes.decision.ratio());
         open.push_back({log, notes.decision, Why::dirty_ratio, notes.requested, notes.requests});
@@ -546,7 +564,7 @@ PoolStats CleanerPool::stats() const {
     out.max_dirty_percent = percent(dirtiest_ratio_);
     if (last_run_) out.time_since_last_run_ms = clock_.now() - *last_run_;
     for (const auto& [partition, notes] : notes_) {
-        if (!notes.decided) continue;
+        if (!notes.decided && !notes.uncleanable) continue;
         out.partitions.push_back(stats_of(partition, notes, states_.state(partition)));
         if (!notes.uncleanable) continue;
         if (const auto log = logs_.find(partition)) {
@@ -565,7 +583,7 @@ PoolStats CleanerPool::stats() const {
 std::optional<PartitionStats> CleanerPool::partition(const TopicPartition& partition) const {
     MutexLock lock(mutex_);
     const auto notes = notes_.find(partition);
-    if (notes == notes_.end() || !notes->second.decided) return std::nullopt;
+    if (notes == notes_.end() || (!notes->second.decided && !notes->second.uncleanable)) return std::nullopt;
     return stats_of(partition, notes->second, states_.state(partition));
 }
 

@@ -192,6 +192,8 @@ private:
     bool clean(const Chosen&, Workspace&, std::size_t thread, const std::stop_token&) EXCLUDES(mutex_);
     void note_success(const Chosen&, const PassReport&, std::size_t thread) EXCLUDES(mutex_);
     void note_failure(storage::Log&, Error) EXCLUDES(mutex_);
+    void note_undecided(storage::Log&, Error) EXCLUDES(mutex_);
+    bool waits_for_retry(const Notes&, const std::shared_ptr<const storage::LogConfig>&) const REQUIRES(mutex_);
     void note_request_done(const Chosen&, std::string result) EXCLUDES(mutex_);
     void note_progress(const TopicPartition&, std::int64_t bytes) EXCLUDES(mutex_);
     std::size_t delete_old_segments() EXCLUDES(mutex_);

@@ -88,6 +88,15 @@ protected:
         const auto found = all.find({topic, 0});
         return found == all.end() ? std::nullopt : std::optional{found->second};
     }
+    /// Files of the topic's directory that hold the bytes.
+    std::vector<std::string> files_with(const std::string& topic, std::string_view bytes) {
+        std::vector<std::string> found;
+        for (const auto& entry : files_.list("/logs/" + topic + "-0").value()) {
+            const auto content = io::read_whole(files_, "/logs/" + topic + "-0/" + entry.name).value();
+            if (as_text(content).find(bytes) != std::string_view::npos) found.push_back(entry.name);
+        }
+        return found;
+    }
     static std::int64_t records(storage::Log& log) {
         std::int64_t count = 0;
         for (const auto& segment : *log.segments()) {
@@ -146,12 +155,94 @@ TEST_F(PoolTest, CleansTheDirtiestFirstAndStoresWhereItEnded) {
 }
 
 TEST_F(PoolTest, ACheckpointOutsideTheLogIsRepairedEvenWhenNothingIsCleaned) {
+    struct Row {
+        std::int64_t log_start, checkpoint, repaired;
+    };
+    for (const auto& row : std::vector<Row>{{0, 99, 0}, {2, 1, 2}, {2, 99, 2}, {2, 3, 3}}) {
+        auto config = compacted();
+        config.min_cleanable_dirty_ratio = 1;
+        const auto topic = "t" + std::to_string(row.log_start) + std::to_string(row.checkpoint);
+        const auto log = dirty(topic, 3, config);
+        ASSERT_TRUE(log->delete_records_before(Offset{row.log_start}));
+        ASSERT_TRUE(logs_->write_cleaner_checkpoint({topic, 0}, Offset{row.checkpoint}));
+        EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+        EXPECT_EQ(checkpoint(topic), Offset{row.repaired}) << topic;
+    }
+}
+
+TEST_F(PoolTest, TheDirtiestOfThoseThatMayBeCleaned) {
+    const auto a = dirty("a", 1), b = dirty("b", 1), c = dirty("c", 1);
+    make_pool({.differences = Differences::none()});
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(pool_->run_once().cleaned);
+    int more = 0;
+    for (const auto& log : {a, b, c}) {
+        ++more;
+        for (int i = 0; i < more; ++i) append(*log, "k", "new");
+        ASSERT_TRUE(log->roll());
+    }
+    EXPECT_EQ(pool_->plan().front().partition, (TopicPartition{"c", 0}));
+    damage(*c);
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_TRUE(stats_of("c").uncleanable);
+    ASSERT_TRUE(pool_->abort_and_pause({"b", 0}));
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"a", 0}));
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt) << "one cannot be cleaned, on the other somebody is at work";
+    ASSERT_TRUE(pool_->resume({"b", 0}));
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"b", 0}));
+}
+
+/// KAFKA-9826, KAFKA-9133: such a log was chosen and let go again for ever.
+TEST_F(PoolTest, AFirstDirtyOffsetInsideTheActiveSegmentIsNothingToClean) {
+    for (const bool records_were_deleted : {true, false}) {
+        auto config = compacted();
+        config.deletes = true;
+        const auto topic = records_were_deleted ? "deleted" : "checkpoint";
+        const auto log = create(topic, config);
+        for (int i = 0; i < 200; ++i) {
+            if (i == 100) {
+                ASSERT_TRUE(log->roll());
+            }
+            append(*log, "k", std::to_string(i));
+        }
+        if (records_were_deleted) {
+            ASSERT_TRUE(log->delete_records_before(Offset{150}));
+        }
+        ASSERT_TRUE(logs_->write_cleaner_checkpoint({topic, 0}, Offset{150}));
+        const auto passes = pool_->stats().passes;
+        for (int i = 0; i < 100; ++i) {
+            clock_.advance(10ms);
+            EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+        }
+        EXPECT_EQ(pool_->stats().passes, passes);
+        EXPECT_EQ(pool_->stats().failed_passes, 0u);
+        EXPECT_EQ(checkpoint(topic), Offset{150});
+        ASSERT_TRUE(log->roll());
+        EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{topic, 0}));
+        EXPECT_EQ(reports_.back().first_dirty, Offset{150});
+        EXPECT_EQ(checkpoint(topic), Offset{200});
+    }
+}
+
+TEST_F(PoolTest, BothLagsBoundACleaning) {
     auto config = compacted();
     config.min_cleanable_dirty_ratio = 1;
-    const auto log = dirty("a", 3, config);
-    ASSERT_TRUE(logs_->write_cleaner_checkpoint({"a", 0}, Offset{99}));
+    config.min_compaction_lag_ms = 3'600'000;
+    config.max_compaction_lag_ms = 6 * 3'600'000;
+    const auto log = dirty("t", 20, config);
+    clock_.advance(3h);
     EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
-    EXPECT_EQ(checkpoint("a"), Offset{0});
+    clock_.advance(3h + 1ms);
+    for (int i = 0; i < 20; ++i) append(*log, "k", std::to_string(i));   // after the roll: not in this pass
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"t", 0}));
+    EXPECT_EQ(records(*log), 1 + 20);
+    clock_.advance(5h);
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_EQ(records(*log), 1 + 20);
+    clock_.advance(1h + 1ms);
+    const auto round = pool_->run_once();
+    EXPECT_EQ(round.rolled, 1u);
+    EXPECT_EQ(round.cleaned, (TopicPartition{"t", 0}));
+    EXPECT_EQ(records(*log), 1);
 }
 
 TEST_F(PoolTest, TheGaugesFollowEachRound) {
@@ -293,6 +384,10 @@ TEST_F(PoolTest, AnIdleTopicKeepsItsDeadlineWithoutTraffic) {
         clock_.advance(20s);
         EXPECT_EQ(pool_->run_once().rolled, 0u);        // nothing is left to roll
         EXPECT_EQ(pool_->stats().lag.max_delay_ms, 0);
+        EXPECT_THAT(files_with(topic, "secret"), ElementsAre(HasSubstr(".log.deleted")));
+        clock_.advance(40s);                            // file.delete.delay.ms since the pass
+        logs_->tick();
+        EXPECT_THAT(files_with(topic, "secret"), IsEmpty());
     }
 }
 
@@ -396,6 +491,81 @@ TEST_F(PoolTest, APartitionThatCannotBeCleanedIsNamedAndTriedAgain) {
     EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"bad", 0}));
     EXPECT_EQ(pool_->stats().directories[0].uncleanable_partitions, 0);
     EXPECT_FALSE(stats_of("bad").uncleanable);
+}
+
+TEST_F(PoolTest, EveryPartitionThatCannotBeCleanedCounts) {
+    const auto a = dirty("a", 3), b = dirty("b", 5), c = dirty("c", 3);
+    damage(*a);
+    damage(*b);
+    for (int i = 0; i < 3; ++i) pool_->run_once();
+    EXPECT_EQ(records(*c), 1);
+    const auto directory = [&] { return pool_->stats().directories.at(0); };
+    EXPECT_EQ(directory().uncleanable_partitions, 2);
+    EXPECT_EQ(directory().uncleanable_bytes, a->segments()->front()->bytes() + b->segments()->front()->bytes());
+    const auto left = b->segments()->front()->bytes();
+    ASSERT_TRUE(pool_->abort_and_pause({"a", 0}));
+    ASSERT_TRUE(logs_->remove({"a", 0}));
+    pool_->removed({"a", 0});
+    ASSERT_TRUE(pool_->resume({"a", 0}));
+    EXPECT_EQ(directory().uncleanable_partitions, 1);
+    EXPECT_EQ(directory().uncleanable_bytes, left);
+    EXPECT_EQ(pool_->partition({"a", 0}), std::nullopt) << "nothing is told of what is gone";
+    pool_->run_once();
+    EXPECT_EQ(pool_->partition({"a", 0}), std::nullopt);
+    const auto again = dirty("a", 2);
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"a", 0})) << "its successor has no such mark";
+    EXPECT_FALSE(stats_of("a").uncleanable);
+}
+
+TEST_F(PoolTest, ALogOfWhichNothingCanBeDecidedIsNamed) {
+    dirty("t", 3);
+    dirty("u", 3);
+    reopen(true);                                       // what it knew of the first batch is forgotten
+    std::array<std::byte, 4> size;
+    store_be(size.data(), std::int32_t{1});
+    ASSERT_TRUE(files_.open("/logs/t-0/00000000000000000000.log", io::OpenMode::read_write).value()->write(FilePosition{8}, size));
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"u", 0})) << "the others are cleaned";
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_EQ(pool_->stats().failed_passes, 1u) << "not tried in every round";
+    ASSERT_EQ(pool_->stats().directories.size(), 1u);
+    EXPECT_EQ(pool_->stats().directories[0].uncleanable_partitions, 1);
+    ASSERT_TRUE(stats_of("t").uncleanable);
+    EXPECT_THAT(stats_of("t").uncleanable->reason, HasSubstr("00000000000000000000.log"));
+    const auto request = pool_->request({"t", 0});
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_EQ(stats_of("t").requests_done, request) << "whoever asked is told";
+    EXPECT_EQ(stats_of("t").request_result, stats_of("t").uncleanable->reason);
+    EXPECT_EQ(pool_->stats().failed_passes, 2u);
+}
+
+TEST_F(PoolTest, RetentionAndCleaningKeepOutOfEachOthersWay) {
+    const auto log = dirty("t", 3, LogConfig{});
+    ASSERT_TRUE(pool_->pause_if_idle({"t", 0}));        // retention is at work when the policy changes
+    log->set_config(std::make_shared<const LogConfig>(compacted()));
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    ASSERT_TRUE(pool_->resume({"t", 0}));
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"t", 0}));
+    EXPECT_EQ(stats_of("t").state, std::nullopt);
+}
+
+TEST_F(PoolTest, DeletionIsAskedOfCompactedLogsOnly) {
+    std::vector<std::string> asked;
+    make_pool({.differences = Differences::none()}, [&](storage::Log& log) {
+        asked.push_back(log.partition().topic);
+        return Result<bool>{false};
+    });
+    create("delete", LogConfig{});
+    create("compact");
+    auto both = compacted();
+    both.deletes = true;
+    create("both", both);
+    pool_->run_once();
+    EXPECT_THAT(asked, testing::UnorderedElementsAre("compact", "both"));
+    damage(*dirty("bad", 3));
+    pool_->run_once();
+    asked.clear();
+    pool_->run_once();
+    EXPECT_THAT(asked, testing::UnorderedElementsAre("compact", "both")) << "as in Kafka, not of what cannot be cleaned";
 }
 
 TEST_F(PoolTest, ChangedSettingsAndARequestAreWorthAnotherTry) {
@@ -515,6 +685,45 @@ TEST_F(PoolTest, ThreadsCleanByThemselvesAndTakeNewSettings) {
     EXPECT_TRUE(until([&] { return checkpoint("b") == Offset{4}; }));
     pool_->stop();
     EXPECT_EQ(pool_->stats().dead_threads, 0);
+}
+
+TEST_F(PoolTest, WithoutThreadsTheGaugesAreZeroUntilThereAreSome) {
+    const auto log = dirty("t", 3);
+    make_pool({.threads = 0, .backoff_ms = 1});
+    pool_->start();
+    const auto stats = pool_->stats();
+    EXPECT_EQ(stats.max_buffer_utilization_percent, 0);
+    EXPECT_EQ(stats.cleaner_recopy_percent, 0);
+    EXPECT_EQ(stats.max_clean_time_secs, 0);
+    EXPECT_EQ(stats.max_compaction_delay_secs, 0);
+    EXPECT_EQ(stats.dead_threads, 0);
+    EXPECT_EQ(stats.max_dirty_percent, 0);
+    auto options = *pool_->options();
+    options.threads = 1;
+    pool_->reconfigure(options);
+    for (int i = 0; i < 5000 && pool_->stats().passes == 0; ++i) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(pool_->stats().passes, 1u);
+    EXPECT_GT(pool_->stats().cleaner_recopy_percent, 0);
+    pool_->stop();
+}
+
+TEST_F(PoolTest, ANewRateReachesAPassThatWaits) {
+    dirty("a", 3);
+    make_pool({.io_bytes_per_second_max = 0.001, .backoff_ms = 1});
+    EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{"a", 0})) << "within the first period nobody waits";
+    dirty("b", 3);
+    clock_.advance(301ms);
+    const auto before = pool_->stats().io_bytes;
+    pool_->start();
+    for (int i = 0; i < 5000 && pool_->stats().io_bytes == before; ++i) std::this_thread::sleep_for(1ms);
+    EXPECT_GT(pool_->stats().io_bytes, before);
+    EXPECT_EQ(checkpoint("b"), std::nullopt) << "it waits for an hour that does not pass";
+    auto options = *pool_->options();
+    options.io_bytes_per_second_max = 1e12;
+    pool_->reconfigure(options);
+    for (int i = 0; i < 5000 && checkpoint("b") != Offset{3}; ++i) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(checkpoint("b"), Offset{3});
+    pool_->stop();
 }
 
 TEST_F(PoolTest, AThreadThatDiedIsRevived) {
