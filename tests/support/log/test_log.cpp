@@ -228,7 +228,8 @@ Result<cleaner::PassStats> TestLog::clean() {
 }
 
 Result<cleaner::PassStats> TestLog::clean_horizons() {
-    const auto decision = decide();
+    TM_TRY(const auto state, cleaner::read_log_state(*log, checkpoint));
+    const auto decision = cleaner::decide(state, *log->config(), clock.now(), 15'000, options_.differences);
     return run({.first_dirty = decision.first_dirty, .cleanable_end = decision.cleanable_end, .horizons_only = true});
 }
 

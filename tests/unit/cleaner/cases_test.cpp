@@ -1,6 +1,8 @@
 // Situations in which brokers like this one went wrong, and what has to come out; each names the report it comes from.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "cleaner/cleaning.h"
 #include "storage/segment.h"
 #include "tests/support/log/test_log.h"
@@ -50,21 +52,22 @@ TEST(CleaningCases, TheEndOffsetSurvivesCleaningAndALostActiveSegment) {
     TestLogOptions options;
     options.config.delete_retention_ms = 1000;
     TestLog log(options);
-    ok(log.append("a=1 b=1 a=~ b=~ |"));
+    ok(log.append("a=1 b=1 c=1 d=1 e=1 a=~ b=~ c=~ d=~ e=~ |"));
     ok(log.clean());
     log.clock.advance(1000ms);
     log.checkpoint = Offset{0};
     ok(log.clean());
-    EXPECT_EQ(log.log->log_end_offset(), Offset{4});
-    EXPECT_EQ(first_batch_at(log, Offset{0}), Offset{3}) << "an empty batch leads a reader to the end";
+    EXPECT_EQ(log.text(), "9:() | ");
+    EXPECT_EQ(log.log->log_end_offset(), Offset{10});
+    EXPECT_EQ(first_batch_at(log, Offset{0}), Offset{9}) << "an empty batch leads a reader to the end";
     ok(log.log->flush());
-    ok(log.disk.remove("/logs/t-0/00000000000000000004.log"));
+    ok(log.disk.remove("/logs/t-0/00000000000000000010.log"));
     log.reopen(false);
-    EXPECT_EQ(log.log->log_end_offset(), Offset{4});
-    ok(log.append("c=1 | d=1"));
+    EXPECT_EQ(log.log->log_end_offset(), Offset{10});
+    ok(log.append("f=1 | g=1"));
     log.checkpoint = Offset{0};
     ok(log.clean());
-    EXPECT_EQ(log.text(), "4:c=1 | 5:d=1") << "with newer data the empty batch goes";
+    EXPECT_EQ(log.text(), "10:f=1 | 11:g=1") << "with newer data the empty batch goes";
 }
 
 /// Records below the log start that share their batch with others may go for good; nothing below it may come back.
@@ -125,6 +128,173 @@ TEST(CleaningCases, SourcesThatVanishBeforeTheSwap) {
         log.reopen(false);
         EXPECT_THAT(log.text(), testing::EndsWith("3:z=1")) << vanish_at;
     }
+}
+
+/// KAFKA-4529: a record from the future made newer tombstones look old.
+TEST(CleaningCases, ARecordFromTheFutureDoesNotAgeATombstone) {
+    TestLogOptions options;
+    options.config.delete_retention_ms = 60'000;
+    options.config.timestamp_after_max_ms = storage::unlimited;
+    TestLog log(options);
+    ok(log.append("0=v@" + std::to_string(log.clock.now().value + 86'400'000) + " |"));
+    ok(log.clean());
+    ok(log.append("0=~ | x=1"));
+    ok(log.clean());
+    EXPECT_EQ(log.text(), "1:0=~@h60s | 2:x=1") << "the value went, the tombstone's time begins";
+    log.clock.advance(59'999ms);
+    ok(log.append("|"));
+    ok(log.clean());
+    EXPECT_EQ(log.text(), "1:0=~@h1ms 2:x=1 | ");
+    log.clock.advance(1ms);
+    log.checkpoint = Offset{0};
+    ok(log.clean());
+    EXPECT_EQ(log.text(), "2:x=1 | ");
+}
+
+/// KAFKA-3587, KAFKA-3894: room for 1,000 keys, and 5,000 of them, each twice.
+TEST(CleaningCases, AMapSmallerThanOneSegmentsKeys) {
+    for (const bool one_batch : {false, true}) {
+        for (const bool far_apart : {false, true}) {
+            TestLog log({.map_slots = 1112});
+            std::string script;
+            for (int round = 0; round < 2; ++round) {
+                if (far_apart && round > 0) script += ">1000000000 ";
+                if (one_batch) script += "[";
+                for (int key = 0; key < 5000; ++key) script += "k" + std::to_string(key) + "=" + std::to_string(round) + " ";
+                if (one_batch) script += "] ";
+            }
+            ok(log.append(script + "|"));
+            ASSERT_EQ(log.work.map.limit(), 1000);
+            const auto before = log.committed();
+            int passes = 0;
+            for (const auto end = log.log->segments()->back()->base_offset(); log.checkpoint.value_or(Offset{0}) < end; ++passes) {
+                const auto from = log.checkpoint.value_or(Offset{0});
+                ok(log.clean());
+                ASSERT_GT(*log.checkpoint, from);
+            }
+            EXPECT_EQ(passes, 10);
+            EXPECT_EQ(log.committed(), before);
+            EXPECT_EQ(std::ranges::count(log.text(), '='), 5000);
+        }
+    }
+}
+
+/// KAFKA-20036: what is rewritten may need more room than it had, here for its index. Batches that stay are the same bytes, the
+/// others keep their codec, everything is counted once, and the transactions are what they were.
+TEST(CleaningCases, OutputThatOutgrowsItsSources) {
+    TestLogOptions options;
+    options.codec = record::Codec::zstd;
+    options.config.index_interval_bytes = 0;
+    options.config.segment_index_bytes = 200;
+    TestLog log(options);
+    ok(log.append("[a=1 u=1] t3:[b=1 c=1] x3 [d=1 e=1] f=1 | [g=1 h=1] t2:[i=1 j=1] c2 [k=1 a=2] t1:l=1 c1 | z=1"));
+    auto config = log.config();
+    config.segment_index_bytes = 72;
+    log.set_config(config);
+    const auto before = log.committed();
+    const auto aborted = log.log->aborted_between(Offset{0}, Offset{100});
+    const auto stats = log.clean().value();
+    EXPECT_GT(stats.segments_after, 1);
+    EXPECT_EQ(log.committed(), before);
+    EXPECT_EQ(log.log->aborted_between(Offset{0}, Offset{100}), aborted);
+    EXPECT_EQ(stats.superseded, 1);
+    EXPECT_EQ(stats.aborted_batches, 1);
+    EXPECT_EQ(stats.messages_read, 2 + 2 + 1 + 2 + 1 + 2 + 2 + 1 + 2 + 1 + 1);
+    EXPECT_EQ(stats.messages_written, stats.messages_read - 1 - 2) << "one came again, two were aborted; their batch stays, empty, for its producer";
+    for (const auto& segment : *log.log->segments()) {
+        std::vector<std::byte> bytes(static_cast<std::size_t>(segment->bytes()));
+        ok((*segment->file())->read(FilePosition{0}, bytes));
+        record::BatchCursor cursor(bytes);
+        while (const auto batch = *cursor.next()) {
+            if (batch->record_count() == 0) continue;
+            EXPECT_EQ(batch->codec(), batch->is_control() ? record::Codec::none : record::Codec::zstd);
+        }
+    }
+    log.reopen();
+    EXPECT_EQ(log.committed(), before);
+}
+
+/// All markers of a kind have the same key bytes; a rebuilt transaction index tells the same story.
+TEST(CleaningCases, TwoAbortsAndTheirMarkers) {
+    TestLogOptions options;
+    options.config.delete_retention_ms = 86'400'000;
+    TestLog log(options);
+    ok(log.append("t1:k1=a x1 t2:k2=b x2 t1:k3=c c1 t2:k4=d c2 |"));
+    EXPECT_EQ(log.text(), "0:k1=a 1:abort1 2:k2=b 3:abort2 4:k3=c 5:commit1 6:k4=d 7:commit2 | ") << "read_uncommitted";
+    const std::map<std::string, std::string> committed{{"k3", "c"}, {"k4", "d"}};
+    EXPECT_EQ(log.committed(), committed);
+    for (int pass = 0; pass < 2; ++pass) {
+        log.checkpoint = Offset{0};
+        ok(log.clean());
+        EXPECT_EQ(log.text(), pass == 0 ? "1:abort1 3:abort2 4:k3=c 5:commit1 6:k4=d 7:commit2 | " : "1:abort1@h86400s 3:abort2@h86400s 4:k3=c 5:commit1 6:k4=d 7:commit2 | ");
+        EXPECT_EQ(log.committed(), committed);
+        for (const auto& name : log.files()) {
+            if (name.ends_with(".txnindex")) ok(log.disk.remove("/logs/t-0/" + name));
+        }
+        log.reopen(pass == 0);
+        EXPECT_EQ(log.committed(), committed);
+    }
+}
+
+/// A newer value that was aborted neither hides the older one nor takes it along.
+TEST(CleaningCases, AnAbortedValueShadowsNothing) {
+    TestLog log;
+    ok(log.append("t1:k=v1 c1 t1:k=v2 x1 t1:other=1 c1 |"));
+    EXPECT_THAT(log.text(), HasSubstr("0:k=v1 1:commit1 2:k=v2 3:abort1")) << "read_uncommitted sees both";
+    EXPECT_EQ(log.committed().at("k"), "v1");
+    ok(log.clean());
+    EXPECT_EQ(log.text(), "0:k=v1 1:commit1 3:abort1 4:other=1 5:commit1 | ") << "both see v1";
+    EXPECT_EQ(log.committed().at("k"), "v1");
+}
+
+/// KAFKA-5490, KAFKA-8335: 1,000 batches of one producer, with sequences that grow or begin anew with each epoch.
+TEST(CleaningCases, OneEmptyBatchPerProducerHoweverManyItSent) {
+    for (const bool new_epochs : {false, true}) {
+        TestLog log;
+        const auto send = [&](ProducerEpoch epoch, Sequence sequence) {
+            record::BatchBuilder builder;
+            builder.start({.producer_id = 1, .producer_epoch = epoch, .base_sequence = sequence});
+            builder.append(Offset{0}, log.clock.now(), as_bytes("a"), as_bytes("v"));
+            std::vector<std::byte> bytes;
+            builder.finish(bytes);
+            return log.log->append(bytes, {});
+        };
+        for (int i = 0; i < 1000; ++i) ok(send(static_cast<ProducerEpoch>(new_epochs ? i : 0), new_epochs ? 0 : i));
+        ok(log.append("a=x |"));
+        ok(log.clean());
+        EXPECT_EQ(log.text(), "999:(p1) 1000:a=x | ");
+        for (const auto& name : log.files()) {
+            if (name.ends_with(".snapshot")) ok(log.disk.remove("/logs/t-0/" + name));
+        }
+        log.reopen(false);
+        const ProducerEpoch epoch = new_epochs ? 999 : 0;
+        const Sequence next = new_epochs ? 1 : 1000;
+        EXPECT_EQ(send(epoch, next + 1).error().code, Errc::out_of_order_sequence) << "it is still known what comes next";
+        ok(send(epoch, next));
+        ok(log.append("a=y |"));
+        ok(log.clean());
+        EXPECT_EQ(log.text(), "1001:(p1) 1002:a=y | ");
+        log.log->expire_producers(log.clock.now() + 86'400'000);
+        log.checkpoint = Offset{0};
+        ok(log.clean());
+        EXPECT_EQ(log.text(), "1002:a=y | ");
+    }
+}
+
+/// KAFKA-16310 and others: the record with the largest timestamp was compacted away.
+TEST(CleaningCases, TheLargestTimestampIsThatOfWhatIsLeft) {
+    TestLog log;
+    ok(log.append("[a=1@1000 b=1@9000 c=1@5000] b=2@4000 | z=1@3000"));
+    const auto found = [&] {
+        const auto at = log.log->offset_of_max_timestamp(storage::Isolation::read_uncommitted).value();
+        return at ? std::pair{at->offset.value, at->timestamp.value} : std::pair<std::int64_t, std::int64_t>{-1, -1};
+    };
+    EXPECT_EQ(found(), (std::pair<std::int64_t, std::int64_t>{1, 9000}));
+    ok(log.clean());
+    EXPECT_EQ(log.text(), "0:a=1 2:c=1 3:b=2 | 4:z=1");
+    EXPECT_EQ(found(), (std::pair<std::int64_t, std::int64_t>{2, 5000}));
+    log.reopen();
+    EXPECT_EQ(found(), (std::pair<std::int64_t, std::int64_t>{2, 5000}));
 }
 
 /// A batch may not claim offsets that its segment does not have: where the next pass begins would lie beyond what was seen.

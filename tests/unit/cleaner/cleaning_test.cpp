@@ -67,18 +67,6 @@ TEST(Cleaning, TombstoneStaysUntilItsDeleteHorizon) {
     EXPECT_EQ(stats.tombstones_removed, 1);
 }
 
-TEST(Cleaning, AFutureTimestampDoesNotAgeATombstone) {
-    // KAFKA-4529: the horizon came from the largest timestamp of the clean part.
-    TestLog log(delete_retention(60s));
-    const auto ahead = std::to_string(log.clock.now().value + 3'000'000);
-    ok(log.append("k=1@" + ahead + " |"));
-    ok(log.clean());
-    ok(log.append("k=~ | x=1"));
-    ok(log.clean());
-    EXPECT_THAT(log.text(), HasSubstr("1:k=~@h60s"));
-    EXPECT_THAT(log.text(), testing::Not(HasSubstr("k=1")));
-}
-
 TEST(Cleaning, SurvivorsKeepTheirTimestamps) {
     for (const auto codec : {record::Codec::none, record::Codec::gzip, record::Codec::snappy, record::Codec::lz4, record::Codec::zstd}) {
         TestLog log(delete_retention(60s, {.codec = codec}));
@@ -167,32 +155,6 @@ TEST(Cleaning, TheLastBatchOfAProducerStaysEmptyUntilItSendsMore) {
     log.checkpoint = Offset{0};
     ok(log.clean());
     EXPECT_EQ(log.text(), "5:a=4 6:b=4 7:c=1 | ");
-}
-
-TEST(Cleaning, DuplicatesAreStillFoundAfterwards) {
-    TestLog log;
-    ok(log.append("p1:[a=1 b=1 c=1] p2:[c=2 a=2 d=2] p3:[a=3 d=3] |"));
-    ok(log.clean());
-    const auto sequences = [&] {
-        std::vector<std::pair<ProducerId, Sequence>> out;
-        for (const auto& p : log.log->producers()) out.emplace_back(p.producer_id, p.last_sequence);
-        return out;
-    };
-    const auto before = sequences();
-    EXPECT_THAT(before, ElementsAre(std::pair{1, 2}, std::pair{2, 2}, std::pair{3, 1}));
-    for (const auto& name : log.files()) {
-        if (name.ends_with(".snapshot")) ok(log.disk.remove("/logs/t-0/" + name));
-    }
-    log.reopen(false);                                     // rebuilt from what the cleaner left
-    EXPECT_EQ(sequences(), before);
-}
-
-TEST(Cleaning, AtMostOneEmptyBatchPerProducer) {
-    TestLog log;
-    for (int i = 0; i < 100; ++i) ok(log.append("p1:a=" + std::to_string(i)));
-    ok(log.append("a=x |"));
-    ok(log.clean());
-    EXPECT_EQ(log.text(), "99:(p1) 100:a=x | ");
 }
 
 TEST(Cleaning, AbortedRecordsGoAndShadowNothing) {
@@ -291,30 +253,6 @@ TEST(Cleaning, AFullMapStopsInsideASegmentAndGoesOnFromThere) {
     ok(log.clean());
     EXPECT_EQ(log.text(), "2:b=2 3:a=3 | ");
     EXPECT_EQ(log.checkpoint, Offset{4});
-}
-
-TEST(Cleaning, MoreKeysThanTheMapHoldsLoseNothing) {
-    for (const bool one_batch : {false, true}) {
-        TestLog log({.map_slots = 100});
-        std::string script = one_batch ? "[" : "";
-        for (int round = 0; round < 2; ++round) {
-            for (int key = 0; key < 500; ++key) script += "k" + std::to_string(key) + "=" + std::to_string(round) + " ";
-        }
-        ok(log.append(script + (one_batch ? "] |" : "|")));
-        const auto expected = log.committed();
-        int passes = 0;
-        while (log.checkpoint.value_or(Offset{0}) < log.log->log_end_offset()) {
-            const auto before = log.checkpoint.value_or(Offset{-1});
-            ok(log.clean());
-            ASSERT_GT(*log.checkpoint, before);
-            ++passes;
-        }
-        EXPECT_GE(passes, 500 / 90);
-        EXPECT_EQ(log.committed(), expected);
-        std::int64_t records = 0;
-        for (const char c : log.text()) records += c == '=';
-        EXPECT_EQ(records, 500);
-    }
 }
 
 TEST(Cleaning, GapsAreSteppedOver) {

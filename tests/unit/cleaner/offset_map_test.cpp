@@ -90,6 +90,28 @@ TEST(OffsetMap, AgreesWithAnOrdinaryMapUpToItsLimit) {
     }
 }
 
+TEST(OffsetMap, AsManyKeysAsItWasAskedFor) {
+    for (const std::int64_t keys : {10, 100, 1000, 5000}) {
+        OffsetMap map({.buffer_bytes = 2 * 24 * keys, .load = 0.5}, reference_key);
+        ASSERT_EQ(map.limit(), keys);
+        map.prepare(Offset{0}, Offset{keys + 1});
+        const auto hash = [&](std::int64_t key) { return map.hash(as_bytes(std::to_string(key))); };
+        for (std::int64_t key = 0; key < keys; ++key) {
+            EXPECT_FALSE(map.full());
+            map.put(hash(key), Offset{key});
+            EXPECT_EQ(map.latest_offset(), Offset{key});
+        }
+        EXPECT_TRUE(map.full());
+        EXPECT_DOUBLE_EQ(map.utilization(), 0.5);
+        for (std::int64_t key = 0; key < keys; ++key) EXPECT_EQ(map.get(hash(key)), Offset{key});
+        for (std::int64_t key = keys; key < 2 * keys; ++key) EXPECT_EQ(map.get(hash(key)), std::nullopt);
+        map.set_latest_offset(Offset{keys});   // over records without a key
+        EXPECT_EQ(map.latest_offset(), Offset{keys});
+        map.prepare(Offset{0}, Offset{keys});
+        for (std::int64_t key = 0; key < keys; ++key) EXPECT_EQ(map.get(hash(key)), std::nullopt);
+    }
+}
+
 TEST(OffsetMap, TellsWhatAPutReplaced) {
     const Offset base{1000};
     for (const auto end : {base + (std::int64_t{1} << 40), base + (std::int64_t{1} << 40) + 1, Offset{std::int64_t{1} << 62}}) {

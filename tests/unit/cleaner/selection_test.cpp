@@ -152,6 +152,30 @@ TEST(CleanableRange, MinCompactionLagCountsFromTheFirstDirtySegment) {
     EXPECT_EQ(run(log_with({-1}, Timestamp{t0 - hour}), config).cleanable_end, Offset{10});
 }
 
+TEST(CleanableRange, CountsWhatIsCleanAndWhatIsCleanable) {
+    // Six segments; two are clean, two cleanable, two held.
+    auto log = log_with({t0, t0, t0, t0, t0});
+    for (std::size_t i = 0; i < log.segments.size(); ++i) log.segments[i].bytes = 1 << i;
+    log.checkpoint = Offset{20};
+    log.last_stable_offset = Offset{40};
+    const auto d = run(log);
+    EXPECT_EQ(d.clean_bytes, 1 + 2);
+    EXPECT_EQ(d.cleanable_bytes, 4 + 8);
+    EXPECT_EQ(d.total_bytes(), 15);
+    EXPECT_DOUBLE_EQ(d.ratio(), 12.0 / 15);
+}
+
+TEST(CleanableRange, AnOpenTransactionHoldsWhateverTheLag) {
+    auto config = compacted();
+    config.min_compaction_lag_ms = hour;
+    auto log = log_with({t0 - 2 * hour});
+    log.last_stable_offset = Offset{0};
+    EXPECT_EQ(run(log, config).first_uncleanable, Offset{0});
+    EXPECT_EQ(run(log, config).held_by, HeldBy::open_transaction);
+    log.last_stable_offset = Offset{10};   // it was aborted
+    EXPECT_EQ(run(log, config).first_uncleanable, Offset{10});
+}
+
 TEST(CompactionDelay, KafkasRuleTakesFirstBatchesOnly) {
     auto config = compacted();
     config.max_compaction_lag_ms = hour;
