@@ -1,5 +1,8 @@
 """Data leaves on time, seen by clients: compaction by its deadline, idle or busy."""
 
+import os
+import socket
+import struct
 import threading
 import time
 import unittest
@@ -107,6 +110,38 @@ class Compaction(unittest.TestCase):
             self.assertEqual(connection.alter_topic("events", "cleanup.policy", "compact"), 0)
             until(lambda: connection.read_all("events", 0) == [(1, b"k", b"2")], "those without a key are gone", 30)
             until(lambda: daemon.metrics()['tidemark_cleaner_removed_records_total{reason="no_key"}'] == 2, "they were counted")
+
+    def test_a_reader_that_does_not_read_keeps_no_deleted_segment(self):
+        """D26: what was erased is not kept by an answer that nobody takes."""
+        closed = 'tidemark_connections_closed_total{reason="holds_deleted_segment"}'
+        with Tidemarkd({**FAST, "log.segment.delete.delay.ms": 500}) as daemon:
+            def open_without_a_name():
+                descriptors = f"/proc/{daemon.process.pid}/fd"
+                found = []
+                for name in os.listdir(descriptors):
+                    try:
+                        target = os.readlink(os.path.join(descriptors, name))
+                    except FileNotFoundError:
+                        continue   # closed meanwhile
+                    if ".log" in target and target.endswith("(deleted)"):
+                        found.append(target)
+                return found
+
+            connection = self.topic(daemon)
+            batch = kafka_wire.batch([(b"a", os.urandom(900_000))], now_ms())
+            for _ in range(20):
+                self.assertEqual(connection.produce("facts", 0, batch)[0], 0)
+            slow = kafka_wire.Connection(daemon.port)
+            self.addCleanup(slow.close)
+            slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            most = 40 << 20
+            slow.send(kafka_wire.FETCH, 4, struct.pack(">iiiib", -1, 0, 1, most, 0) + struct.pack(">i", 1) + kafka_wire.text("facts") + struct.pack(">iiqi", 1, 0, 0, most))
+            self.assertEqual(daemon.metrics()[closed], 0)
+            until(lambda: daemon.metrics()[closed] == 1, "the connection is closed", 30)
+            until(lambda: not open_without_a_name(), "nobody keeps the bytes", 30)
+            with self.assertRaises(OSError):
+                slow.receive()
+            self.assertEqual([r[0] for r in connection.read_all("facts", 0)], [19], "others are served")
 
     def test_a_late_log_shows_in_both_gauges(self):
         # Without a cleaner thread that gets to work nothing is compacted in time; the throttle stands in for a slow disk.
