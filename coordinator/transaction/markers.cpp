@@ -1,5 +1,8 @@
 #include "coordinator/transaction/markers.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/log.h"
 #include "coordinator/internal_topics.h"
 #include "metadata/image.h"
@@ -79,6 +82,15 @@ void MarkerSender::send(DueMarkers due, std::function<void(const DueMarkers&)> d
         MutexLock lock(mutex_);
         if (stopped_) return;
         outstanding_ += to.size();
+    }
+    // Offsets at once, which only puts them into their coordinator's queue: it answers later questions with them.
+    const auto is_group_marker = [this](const TopicPartition& partition) { return partition.topic == group_topic && parts_.write_group_marker; };
+    std::set<TopicPartition> offsets;
+    std::ranges::copy_if(to, std::inserter(offsets, offsets.end()), is_group_marker);
+    if (!offsets.empty()) {
+        std::erase_if(to, is_group_marker);
+        write_all(sending, offsets);
+        if (to.empty()) return;
     }
     parts_.executor([this, sending, to = std::move(to)] {
         if (to.empty()) return sending->done(sending->due);   // an abort of nothing

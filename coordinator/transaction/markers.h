@@ -30,7 +30,7 @@ public:
         /// Of a partition that the image names; null: it has no log.
         std::function<std::shared_ptr<Journal>(const TopicPartition&)> open_journal;
         /// Into a partition of __consumer_offsets, between the other operations of its coordinator, which ends the pending
-        /// offsets of the producer with it. Null: there is no group coordinator, and its log is one like others.
+        /// offsets of the producer with it. Does not block. Null: there is no group coordinator, and its log is one like others.
         std::function<void(std::int32_t partition, const Marker&, Written)> write_group_marker;
         Executor executor;
     };
@@ -39,8 +39,9 @@ public:
     /// One marker, on this thread but for the sync: none once it is durable.
     void write(const TopicPartition&, const Marker&, Written done);
 
-    /// All of them, on the executor; those that cannot be written are tried again by tick(). Never calls `done` when one is
-    /// given up or the sender is stopped.
+    /// All of them, on the executor, but for those of groups: when this returns, they are with their coordinator, so who asks it
+    /// for offsets after the transaction's answer sees them. Those that cannot be written are tried again by tick(). Never calls
+    /// `done` when one is given up or the sender is stopped.
     void send(DueMarkers, std::function<void(const DueMarkers&)> done) EXCLUDES(mutex_);
     void tick() EXCLUDES(mutex_);
     void stop() EXCLUDES(mutex_);

@@ -27,12 +27,17 @@ def ask_again(wire, name, version, error_of, seconds=30, **values):
         time.sleep(0.005)
 
 
+def find_coordinator(wire, key_type, key):
+    """Key types: 0 for groups, 1 for transactions. Waits until its topic is there."""
+    ask_again(wire, "FindCoordinator", 4, lambda a: a["Coordinators"][0]["ErrorCode"], KeyType=key_type, CoordinatorKeys=[key])
+
+
 class Producer:
     """One transactional id, in the protocol of transaction.version 2 (KIP-890). Its last transaction begins with what it sends first."""
 
     def __init__(self, wire, id_, timeout_ms=60000):
         self.wire, self.id = wire, id_
-        ask_again(wire, "FindCoordinator", 4, lambda a: a["Coordinators"][0]["ErrorCode"], KeyType=1, CoordinatorKeys=[id_])
+        find_coordinator(wire, 1, id_)
         begun = ask_again(wire, "InitProducerId", 4, lambda a: a["ErrorCode"], TransactionalId=id_, TransactionTimeoutMs=timeout_ms)
         self._is(begun)
 
@@ -54,7 +59,7 @@ class Producer:
         topics = {}
         for (topic, partition), offset in offsets.items():
             topics.setdefault(topic, []).append({"PartitionIndex": partition, "CommittedOffset": offset, "CommittedMetadata": ""})
-        ask_again(self.wire, "FindCoordinator", 4, lambda a: a["Coordinators"][0]["ErrorCode"], KeyType=0, CoordinatorKeys=[group])
+        find_coordinator(self.wire, 0, group)
         ask_again(self.wire, "TxnOffsetCommit", 5, lambda a: max(p["ErrorCode"] for t in a["Topics"] for p in t["Partitions"]), TransactionalId=self.id, GroupId=group,
                   ProducerId=self.producer, ProducerEpoch=self.epoch, MemberId="", Topics=[{"Name": t, "Partitions": p} for t, p in topics.items()])
 

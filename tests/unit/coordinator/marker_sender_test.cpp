@@ -85,7 +85,12 @@ protected:
                              group_markers.emplace_back(partition, marker);
                              written(group_answer);
                          },
-                         .executor = [](std::function<void()> job) { job(); }}};
+                         .executor = [this](std::function<void()> job) {
+                             if (holds_jobs) jobs.push_back(std::move(job));
+                             else job();
+                         }}};
+    bool holds_jobs = false;
+    std::vector<std::function<void()>> jobs;
 };
 
 TEST_F(Markers, GoToEachPartitionOnceAndAreDoneWhenAllAreDurable) {
@@ -103,6 +108,21 @@ TEST_F(Markers, GoToEachPartitionOnceAndAreDoneWhenAllAreDurable) {
     EXPECT_EQ(sender.outstanding(), 0u);
     try_again();
     EXPECT_EQ(journals.at(data0)->batches.size(), 1u);
+}
+
+TEST_F(Markers, OfGroupsAreWithTheirCoordinatorBeforeTheTransactionIsAnswered) {
+    holds_jobs = true;
+    send("tx", {data0, offsets2});
+    EXPECT_EQ(group_markers.size(), 1u);
+    EXPECT_THAT(journals.at(data0)->batches, IsEmpty());
+    EXPECT_THAT(done, IsEmpty());
+    for (auto& job : std::exchange(jobs, {})) job();
+    EXPECT_EQ(group_markers.size(), 1u);
+    EXPECT_EQ(journals.at(data0)->batches.size(), 1u);
+    EXPECT_THAT(done, ElementsAre("tx"));
+    send("offsets only", {offsets2});
+    EXPECT_THAT(done, ElementsAre("tx", "offsets only"));
+    EXPECT_THAT(jobs, IsEmpty());
 }
 
 TEST_F(Markers, OfTwoTransactionsDoNotWaitForEachOther) {
