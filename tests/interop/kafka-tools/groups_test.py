@@ -72,7 +72,8 @@ class Groups(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         kafka.class_path()
-        cls.daemon = Tidemarkd({"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 5}).start()
+        cls.daemon = Tidemarkd({"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 5, "group.consumer.min.session.timeout.ms": 6000, "group.consumer.session.timeout.ms": 6000,
+                                "group.consumer.min.heartbeat.interval.ms": 1000, "group.consumer.heartbeat.interval.ms": 1000}).start()
         cls.addClassCleanup(cls.daemon.close)
         cls.server = ("--bootstrap-server", cls.daemon.bootstrap)
         connection = kafka_wire.Connection(cls.daemon.port)
