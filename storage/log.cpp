@@ -225,6 +225,7 @@ std::unordered_map<ProducerId, LastProducerRecord> Log::last_producer_records() 
 void Log::expire_producers(Timestamp now) {
     auto& s = *state_;
     MutexLock lock(s.append_mutex);
+    s.producers_as_of = now;
     if (s.producers_ready) s.producers.expire(now, s.directory.options().producer_expiration_ms);
 }
 
@@ -369,7 +370,7 @@ void Log::State::update_first_unstable() {
 
 Result<> Log::State::load_producers() {
     if (producers_ready) return {};
-    TM_TRYV(rebuild_producers(Offset{log_start.load()}, Offset{log_end.load()}));
+    TM_TRYV(rebuild_producers(Offset{log_start.load()}, Offset{log_end.load()}, producers_as_of));
     producers_ready = true;
     producers.forget_completed_below(Offset{high_watermark.load()});
     update_first_unstable();

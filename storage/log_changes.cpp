@@ -197,11 +197,11 @@ Result<> Log::replace_segments(SegmentList cleaned, const SegmentList& replaced)
 
 // --- truncation --------------------------------------------------------------------------------------------------------
 
-Result<> Log::State::rebuild_producers(Offset start, Offset upto) {
+Result<> Log::State::rebuild_producers(Offset start, Offset upto, Timestamp now) {
     TM_TRYV(storage::rebuild_producers(producers, snapshots, segments,
                                        {.log_start = start,
                                         .end = upto,
-                                        .now = directory.clock().now(),
+                                        .now = now,
                                         .expiration_ms = directory.options().producer_expiration_ms,
                                         .partition_text = partition.topic}));
     return {};
@@ -298,7 +298,7 @@ Result<> Log::truncate_to(Offset offset) {
         s.high_watermark.store(std::min(s.high_watermark.load(), offset.value), std::memory_order_release);
         s.publish_segments();
         s.publish_end();
-        if (auto rebuilt = s.rebuild_producers(log_start_offset(), offset); !rebuilt) return s.failed(std::move(rebuilt).error(), "truncating");
+        if (auto rebuilt = s.rebuild_producers(log_start_offset(), offset, s.directory.clock().now()); !rebuilt) return s.failed(std::move(rebuilt).error(), "truncating");
         s.producers_ready = true;
         s.update_first_unstable();
     }

@@ -55,6 +55,7 @@ struct Log::State final : CommitTarget {
     ProducerSnapshots snapshots GUARDED_BY(append_mutex);
     /// After a clean stop the state is read from its snapshot when somebody needs it.
     std::atomic<bool> producers_ready{false};                   // set under append_mutex
+    Timestamp producers_as_of GUARDED_BY(append_mutex);         // when expired ones were looked for last: not when it is read
     std::uint64_t names_made GUARDED_BY(append_mutex) = 0;      // segments created, of which the directory has been
     std::uint64_t names_synced GUARDED_BY(append_mutex) = 0;    // synced after so many
     std::uint64_t truncations GUARDED_BY(append_mutex) = 0;     // a sync that began before the last one covers nothing
@@ -85,7 +86,7 @@ struct Log::State final : CommitTarget {
     void raise_log_start(Offset) REQUIRES(append_mutex);
     void take_snapshot_or_warn() REQUIRES(append_mutex);
     /// Producer state anew from snapshots and records up to `end` (log-directory 7.4, not clean).
-    Result<> rebuild_producers(Offset log_start, Offset end) REQUIRES(append_mutex);
+    Result<> rebuild_producers(Offset log_start, Offset end, Timestamp now) REQUIRES(append_mutex);
     /// Out of the map; their snapshots become `.deleted` and are returned. delete_files() of both follows, without the lock.
     std::vector<io::Path> take_out(const SegmentList&) REQUIRES(append_mutex);
     /// Renames to `.deleted` in the order given, syncs the names after each, unlinks after file.delete.delay.ms.

@@ -754,6 +754,7 @@ Result<> Loader::load() {
         if (topic_id) state_.topic_id = *topic_id;
         state_.segments = segments_;
         state_.epochs = epochs_;
+        state_.producers_as_of = directory_.clock().now();
         if (epochs_changed_) ++state_.epochs_changed;
         if (!options_.clean) ++state_.names_made;  // of a killed process: the directory may not have been synced since
         state_.publish_segments();

@@ -750,6 +750,23 @@ TEST(Log, WithoutSnapshotsTheProducersAreReadFromTheRecords) {
     EXPECT_THAT(kafka->producers(), IsEmpty());
 }
 
+TEST(Log, ProducersExpireAtTheStartAndAtTheChecksNotWhenTheyAreRead) {
+    StorageLog log{{.config = tiny(), .storage = {.producer_expiration_ms = 1000}}};
+    log.append_as(7, "a=1");
+    log.clock.advance(std::chrono::milliseconds{900});
+    log.reopen();
+    log.clock.advance(std::chrono::milliseconds{900});
+    EXPECT_EQ(log->producers().size(), 1u);
+    log.reopen();
+    EXPECT_THAT(log->producers(), IsEmpty());
+
+    log.append_as(8, "a=1");
+    log.reopen();
+    log.clock.advance(std::chrono::seconds{1});
+    log->expire_producers(log.clock.now());
+    EXPECT_THAT(log->producers(), IsEmpty());
+}
+
 TEST(Log, ABrokenSnapshotAtTheEndIsNoticedWhenItIsNeeded) {
     StorageLog log{{.config = tiny()}};
     log.append_as(7, "a=1 | a=2");
