@@ -61,6 +61,11 @@ private:
     }
     /// The oracle counts a refused append as a write.
     void touch() { must(open_.files.set_modified(log().segments()->back()->log_path(), open_.clock.now())); }
+    /// Kafka makes an empty segment anew.
+    void roll() {
+        must(log().roll());
+        touch();
+    }
     void follow() {
         if (high_watermark_) log().set_high_watermark(*high_watermark_);
     }
@@ -94,7 +99,7 @@ private:
         else if (name == "legacy") append_legacy(value.as_object());
         else if (name == "follower") append_as_follower(value.as_array());
         else if (name == "marker") append_marker(value.as_object());
-        else if (name == "roll") must(log().roll());
+        else if (name == "roll") roll();
         else if (name == "leaderEpoch") must(log().assign_epoch(leader_epoch_ = static_cast<LeaderEpoch>(number(value))));
         else if (name == "config") configure(value.as_object());
         else if (name == "hw") log().set_high_watermark(*(high_watermark_ = Offset{number(value)}));
