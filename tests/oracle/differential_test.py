@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random logs, in both directions: what Apache Kafka's storage classes make is read the same by ours, and what ours make is read the same by them.
 
-For each seed the oracle (`oracle random`) writes a case: a log, and appends, cleanings, deletions, a crash with a damaged tail.
+For each seed the oracle (what `oracle random` does) writes a case: a log, and appends, cleanings, deletions, a crash with a damaged tail.
 
  1. golden_test plays the case: every action on what Kafka left before it, and the whole build on our own append path. Decisions,
     offsets, producers, lookups and every byte of every file are the same, in parity.
@@ -11,7 +11,7 @@ For each seed the oracle (`oracle random`) writes a case: a log, and appends, cl
 
     tests/oracle/differential_test.py [--seeds 200] [--first 1] [--cleans 5] [--parity] [--keep DIRECTORY] [--bin DIRECTORY]
 
---parity leaves the second half out, which costs several virtual machines a seed: cleanings by the hundred. What differs is kept. Exit code 77: there is no oracle (TIDEMARK_SHARED/oracle, which needs a JDK and Maven).
+--parity leaves the second half out: cleanings by the hundred. What differs is kept. Exit code 77: there is no oracle (TIDEMARK_SHARED/oracle, which needs a JDK and Maven).
 """
 
 import argparse
@@ -23,11 +23,10 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 SHARED = os.environ.get("TIDEMARK_SHARED", os.path.join(ROOT, "..", "shared"))
 ORACLE = os.path.join(SHARED, "oracle", "oracle")
-RANDOM_LOGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "random_logs.java")
-BLOCK = 25   # seeds whose cases one virtual machine makes, and that are on the disk at the same time
 
 
 class Different(Exception):
@@ -41,8 +40,44 @@ def run(*command):
     return done.stdout
 
 
-def ask(*command):
-    return json.loads(run(*command))
+def class_path():
+    """The oracle's, which it says when asked for its settings; it builds itself on first use."""
+    shown = subprocess.run([ORACLE], env=dict(os.environ, ORACLE_JAVA_OPTS="-XshowSettings:properties"), capture_output=True, text=True).stderr.splitlines()
+    begin = next(i for i, line in enumerate(shown) if "java.class.path = " in line)
+    paths = [shown[begin].split(" = ")[1]]
+    for line in shown[begin + 1:]:
+        if " = " in line:
+            break
+        paths.append(line.strip())
+    return paths
+
+
+class Oracle:
+    """OracleServer.java: one JVM for all questions."""
+
+    def __init__(self, directory):
+        paths = class_path()
+        subprocess.run(["javac", "-cp", ":".join(paths), "-d", directory, os.path.join(HERE, "OracleServer.java")], check=True)
+        self.errors = open(os.path.join(directory, "errors"), "w")
+        self.jvm = subprocess.Popen(["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx768m", "-Duser.language=en", "-Duser.country=US",
+                                     "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8", "-cp", ":".join([directory, *paths]), "daemon.oracle.OracleServer"],
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.jvm.stdin.close()
+        self.jvm.wait()
+        self.errors.close()
+
+    def ask(self, command, directory, **more):
+        self.jvm.stdin.write(json.dumps({"command": command, "directory": directory, **more}) + "\n")
+        self.jvm.stdin.flush()
+        answer = json.loads(self.jvm.stdout.readline())
+        if "exception" in answer:
+            raise Different(f"oracle {command}: {answer['exception']}")
+        return answer
 
 
 def expect_equal(what, ours, kafkas):
@@ -70,8 +105,8 @@ def producers_of(producers, now, expiration):
             for p in producers if p["currentTxnFirstOffset"] is not None or now - p["lastTimestamp"] < expiration}
 
 
-def judge_dump(made, directory):
-    dump = ask(ORACLE, "dump", directory)
+def judge_dump(oracle, made, directory):
+    dump = oracle.ask("dump", directory)
     for segment in dump["segments"]:
         if "trailingBytes" in segment or "error" in segment:
             raise Different(f"Kafka cannot read {segment['file']} to its end")
@@ -86,9 +121,9 @@ def judge_dump(made, directory):
         expect_equal(f"number of batches in segment {base}", len(batches), len(kafkas[base]))
 
 
-def judge_recovery(made, directory, script, flags):
+def judge_recovery(oracle, made, directory, script, clean):
     expiration = int(json.load(open(script)).get("config", {}).get("producer.id.expiration.ms", 86400000))
-    found = ask(ORACLE, "recover", directory, "--now", str(made["now"]), "--script", script, *flags)
+    found = oracle.ask("recover", directory, script=script, args={"now": made["now"], "clean": clean})
     if "failed" in found:
         raise Different(f"Kafka does not open it: {found['failed']}")
     expect_equal("what Kafka cut", [], found["truncated"])
@@ -96,36 +131,20 @@ def judge_recovery(made, directory, script, flags):
         expect_equal(key, value, found["result"][key])
     expect_equal("segments", sorted(s["baseOffset"] for s in made["segments"]), found["result"]["segments"])
     expect_equal("producers", producers_of(made["producers"], made["now"], expiration), producers_of(found["producers"], made["now"], expiration))
-    judge_dump(made, directory)
+    judge_dump(oracle, made, directory)
 
 
-def class_path():
-    """The oracle's, which it says when asked for its settings; builds it on first use."""
-    shown = subprocess.run([ORACLE], capture_output=True, text=True, env={**os.environ, "ORACLE_JAVA_OPTS": "-XshowSettings:properties"}).stderr.splitlines()
-    begin = next(i for i, line in enumerate(shown) if "java.class.path = " in line)
-    entries = [shown[begin].split(" = ")[1]]
-    for line in shown[begin + 1:]:
-        if " = " in line:
-            break
-        entries.append(line.strip())
-    return os.pathsep.join(entries)
-
-
-def make_cases(first, count, directory, arguments):
-    run("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx768m", "-Duser.language=en", "-Duser.country=US", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8",
-        "-cp", arguments.class_path, RANDOM_LOGS, str(first), str(count), directory, str(arguments.cleans))
-
-
-def judge_seed(seed, directory, arguments):
+def judge_seed(oracle, seed, directory, arguments):
     """How many actions were played the same."""
     case = os.path.join(directory, f"random-{seed}")
     script = os.path.join(case, "script.json")
+    oracle.ask("random", case, seed=seed, cleans=arguments.cleans)
     played = run(os.path.join(arguments.bin, "golden_test"), "--parity", case)
     for end in [] if arguments.parity else [[], ["--crash"]]:
-        ours = os.path.join(directory, f"ours-{seed}" + "".join(end))
-        made = ask(os.path.join(arguments.bin, "golden_make"), *end, case, ours)
-        judge_dump(made, partition_in(ours))
-        judge_recovery(made, partition_in(ours), script, [] if end else ["--clean"])
+        ours = os.path.join(directory, "ours" + "".join(end))
+        made = json.loads(run(os.path.join(arguments.bin, "golden_make"), *end, case, ours))
+        judge_dump(oracle, made, partition_in(ours))
+        judge_recovery(oracle, made, partition_in(ours), script, clean=not end)
     return sum(int(line.split()[-1]) for line in played.splitlines() if line.startswith("ok "))
 
 
@@ -138,25 +157,19 @@ def main():
     parser.add_argument("--keep", default="oracle-failures")
     parser.add_argument("--bin", default=os.path.join(ROOT, "build", "release", "bin"))
     arguments = parser.parse_args()
-    if shutil.which("java") is None or not os.access(ORACLE, os.X_OK):
+    if shutil.which("javac") is None or not os.access(ORACLE, os.X_OK):
         print("SKIPPED: needs a JDK and the oracle in " + os.path.abspath(SHARED))
         return 77
-    arguments.class_path = class_path()
     begin, failed, actions = time.monotonic(), [], 0
-    end = arguments.first + arguments.seeds
-    for block in range(arguments.first, end, BLOCK):
-        with tempfile.TemporaryDirectory(prefix="tidemark-oracle-") as directory:
-            seeds = range(block, min(block + BLOCK, end))
-            make_cases(block, len(seeds), directory, arguments)
-            for seed in seeds:
+    with tempfile.TemporaryDirectory(prefix="tidemark-oracle-") as classes, Oracle(classes) as oracle:
+        for seed in range(arguments.first, arguments.first + arguments.seeds):
+            with tempfile.TemporaryDirectory(prefix="tidemark-oracle-") as directory:
                 try:
-                    actions += judge_seed(seed, directory, arguments)
+                    actions += judge_seed(oracle, seed, directory, arguments)
                 except Different as e:
                     failed.append(seed)
                     print(f"seed {seed}: {e}", flush=True)
-                    for name in os.listdir(directory):
-                        if str(seed) in name.split("-"):
-                            shutil.copytree(os.path.join(directory, name), os.path.join(arguments.keep, name), dirs_exist_ok=True)
+                    shutil.copytree(directory, os.path.join(arguments.keep, str(seed)), dirs_exist_ok=True)
     print(f"{arguments.seeds} seeds from {arguments.first}, {actions} actions, {time.monotonic() - begin:.0f} s; {len(failed)} differ{': ' if failed else ''}"
           + " ".join(map(str, failed)))
     return 1 if failed else 0
