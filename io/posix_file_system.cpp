@@ -40,7 +40,7 @@ auto uninterrupted(Call call) {
 Error last_error(std::string what) { return system_error(errno, std::move(what)); }
 
 Result<Descriptor> open_descriptor(const Path& path, int flags) {
-    const int fd = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); });
+    const int fd = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
     if (fd < 0) return last_error("open " + path);
     return Descriptor(fd);
 }
@@ -200,7 +200,7 @@ Result<std::vector<DirectoryEntry>> PosixFileSystem::list(const Path& directory)
 }
 
 Result<> PosixFileSystem::create_directory(const Path& path) {
-    if (::mkdir(path.c_str(), 0755) == 0) return {};
+    if (::mkdir(path.c_str(), 0777) == 0) return {};
     const int error = errno;
     struct stat status {};
     if (error == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
