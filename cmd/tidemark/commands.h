@@ -17,6 +17,7 @@ struct DumpOptions {
     std::vector<std::string> paths;      ///< files of any kind, or directories whose files are all shown
     bool records = false;                ///< every record, not only the batches
     bool values = false;                 ///< their keys and values too
+    bool json = false;                   ///< one object a line
 };
 /// What is in logs, indexes, producer snapshots, checkpoints and the metadata log. Reads only.
 int dump(const DumpOptions&);

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
     dump_command->add_option("path", dump_options.paths, "files, or directories whose files are all shown")->required()->check(CLI::ExistingPath);
     dump_command->add_flag("--records", dump_options.records, "each record, not only the batches");
     dump_command->add_flag("--values", dump_options.values, "with keys and values");
+    dump_command->add_flag("--json", dump_options.json, "one object a line; what is no plain text of keys and values in hexadecimal");
     dump_command->callback([&] { status_code = dump(dump_options); });
 
     VerifyToolOptions verify_options;

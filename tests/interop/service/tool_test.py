@@ -139,8 +139,13 @@ class Tool(unittest.TestCase):
 
         shown = tool("dump", "--values", self.daemon.data)
         self.assertEqual(shown.returncode, 0, shown.stderr)
-        for expected in ('"a": "4"', '"b": "\\x00\\x01"', "TopicRecord", "PartitionRecord", "leader change", "topic_id:", "cluster.id="):
+        for expected in ("key: a payload: 4", "key: b payload: \\x00\\x01", "TopicRecord", "PartitionRecord", "leader change", "topic_id:", "cluster.id=", "isvalid: true"):
             self.assertIn(expected, shown.stdout)
+        lines = [json.loads(line) for line in tool("dump", "--values", "--json", self.partition).stdout.splitlines()]
+        records = [line for line in lines if line["kind"] == "record"]
+        self.assertIn(("a", "4"), [(r["key"], r.get("payload")) for r in records])
+        self.assertIn(("b", "0001"), [(r["key"], r.get("payloadHex")) for r in records])
+        self.assertTrue(all(line["isvalid"] for line in lines if line["kind"] == "batch"))
 
         log = sorted(glob.glob(os.path.join(self.partition, "*.log")))[0]
         with open(log, "r+b") as f:
