@@ -280,7 +280,7 @@ std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
         notes.decision = decide_and_repair(*log, with_notes(*std::move(state), &notes), *config, now);
         notes.decided = true;
         lag.add(notes.decision);
-        if (states_.state(partition)) continue;
+        if (states_.state(partition) || log->is_moving()) continue;
         if (waits_for_retry(notes, config)) continue;
         max_delay = std::max(max_delay, notes.decision.delay_ms);
         if (notes.decision.total_bytes() > 0) dirtiest = std::max(dirtiest, notes.decision.ratio());

@@ -27,6 +27,7 @@ inline constexpr std::string_view partition_metadata = "partition.metadata";
 inline constexpr std::string_view segments = "tidemark-segments";        ///< ours (D5), Kafka leaves it alone
 inline constexpr std::string_view reserve = "tidemark-reserve";          ///< ours (D12)
 inline constexpr std::string_view audit_trail = "tidemark-audit.jsonl";   ///< ours, and .1, .2 …
+inline constexpr std::string_view move_complete = "tidemark-move-complete";   ///< ours, in the partition's directory (log_move.h)
 inline constexpr std::string_view remote_index_cache = "remote-log-index-cache";
 }  // namespace file_name
 

@@ -127,8 +127,9 @@ Log::~Log() = default;
 const TopicPartition& Log::partition() const { return state_->partition; }
 std::shared_ptr<const LogConfig> Log::config() const { return state_->config.get(); }
 void Log::set_config(std::shared_ptr<const LogConfig> config) { state_->config.put(std::move(config)); }
-io::Path Log::directory() const { return state_->path->get(); }
-LogDirectory& Log::log_dir() const { return state_->directory; }
+io::Path Log::directory() const { return state_->path()->get(); }
+LogDirectory& Log::log_dir() const { return state_->directory(); }
+bool Log::is_moving() const { return state_->moving.load(std::memory_order_acquire); }
 std::shared_ptr<const SegmentList> Log::segments() const { return state_->published.get(); }
 
 Uuid Log::topic_id() const {
@@ -226,7 +227,7 @@ void Log::expire_producers(Timestamp now) {
     auto& s = *state_;
     MutexLock lock(s.append_mutex);
     s.producers_as_of = now;
-    if (s.producers_ready) s.producers.expire(now, s.directory.options().producer_expiration_ms);
+    if (s.producers_ready) s.producers.expire(now, s.directory().options().producer_expiration_ms);
 }
 
 Result<> Log::take_producer_snapshot() {
@@ -268,7 +269,7 @@ Result<> Log::State::save_epochs() {
         saved = epochs_changed;
         entries = epochs.entries();
     }
-    TM_TRYV(write_leader_epochs(files(), io::join(path->get(), file_name::leader_epoch_checkpoint), entries));
+    TM_TRYV(write_leader_epochs(files(), io::join(path()->get(), file_name::leader_epoch_checkpoint), entries));
     MutexLock lock(append_mutex);
     epochs_saved = saved;
     return {};
@@ -282,7 +283,7 @@ Result<> Log::State::sync_names() {
         if (names_made == names_synced) return {};
         made = names_made;
     }
-    TM_TRYV(sync_names_in(files(), path->get()));
+    TM_TRYV(sync_names_in(files(), path()->get()));
     MutexLock lock(append_mutex);
     names_synced = made;
     return {};
@@ -292,7 +293,7 @@ Result<> Log::State::sync_names() {
 
 SegmentOptions Log::State::segment_options() const {
     const auto c = config.get();
-    const auto& differences = directory.options().differences;
+    const auto& differences = directory().options().differences;
     return {.index_bytes_max = c->segment_index_bytes,
             .index_interval_bytes = c->index_interval_bytes,
             .preallocate_bytes = c->preallocate ? c->segment_bytes : 0,
@@ -302,7 +303,7 @@ SegmentOptions Log::State::segment_options() const {
 }
 
 Result<> Log::State::check_usable() const {
-    TM_TRYV(directory.check());
+    TM_TRYV(directory().check());
     if (closed.load(std::memory_order_acquire)) return Error{Errc::not_found, partition.text() + " is closed"};
     if (damaged.load(std::memory_order_acquire)) {
         return Error{Errc::storage_offline, partition.text() + " is damaged and serves nothing until it is repaired (`tidemark repair`)"};
@@ -312,7 +313,7 @@ Result<> Log::State::check_usable() const {
 
 Error Log::State::failed(Error error, std::string_view doing) const {
     const auto what = "[" + partition.text() + "] " + std::string(doing);
-    return directory.handled(in_context(std::move(error), partition.text()), what);
+    return directory().handled(in_context(std::move(error), partition.text()), what);
 }
 
 void Log::State::publish_segments() {
@@ -401,7 +402,7 @@ Result<AppendInfo> Log::append(MutableBytes records, const AppendOptions& option
     if (assigns) {
         auto& validator = validator_of_this_thread(config->max_decompressed_message_bytes);
         TM_TRY(validated, validator.validate(records.first(info.valid_bytes), info,
-                                             validation_options(*config, options.origin, s.directory.clock().now(), info.source_codec),
+                                             validation_options(*config, options.origin, s.directory().clock().now(), info.source_codec),
                                              options.rejected));
         if (validated->rebuilt() && limited && validated->bytes().size() > static_cast<std::size_t>(batch_bytes_max)) {
             return too_large(validated->bytes().size(), batch_bytes_max);
@@ -436,7 +437,7 @@ Result<AppendInfo> Log::append(MutableBytes records, const AppendOptions& option
         const auto roll = [&]() REQUIRES(s.append_mutex) {
             return s.roll_if_full(roll_hint, static_cast<std::int64_t>(bytes.size()), appended.max_timestamp, last);
         };
-        if (s.directory.options().differences.roll_for_rejected_appends) TM_TRYV(roll());  // D15: before the answer is known
+        if (s.directory().options().differences.roll_for_rejected_appends) TM_TRYV(roll());  // D15: before the answer is known
 
         ProducerChanges changes(s.producers, options.origin, options.transaction_version);
         if (headers.has_producers) {
@@ -450,11 +451,11 @@ Result<AppendInfo> Log::append(MutableBytes records, const AppendOptions& option
                 return appended;
             }
         }
-        if (!s.directory.options().differences.roll_for_rejected_appends) TM_TRYV(roll());
+        if (!s.directory().options().differences.roll_for_rejected_appends) TM_TRYV(roll());
 
         const auto& active = s.active();
         if (auto written = active->append(bytes, headers.batches); !written) {
-            if (active->is_damaged()) s.directory.fail(written.error(), "[" + s.partition.text() + "] cutting back a failed append");
+            if (active->is_damaged()) s.directory().fail(written.error(), "[" + s.partition.text() + "] cutting back a failed append");
             return s.failed(std::move(written).error(), "appending");
         }
         s.log_end.store((last + 1).value, std::memory_order_release);
@@ -504,7 +505,7 @@ Result<std::optional<VerificationId>> Log::begin_verification(const Verification
                                                        ", the last one seen is " + std::to_string(known->epoch)};
     }
     if (s.producers.has_open_transaction(request.producer_id, request.epoch)) return std::optional<VerificationId>{};
-    return std::optional{s.producers.begin_verification(request.producer_id, request.epoch, request.first_sequence, request.bumps_epochs, s.directory.clock().now())};
+    return std::optional{s.producers.begin_verification(request.producer_id, request.epoch, request.first_sequence, request.bumps_epochs, s.directory().clock().now())};
 }
 
 // --- rolling -----------------------------------------------------------------------------------------------------------
@@ -516,7 +517,7 @@ Result<> Log::State::roll_if_full(Offset hint, std::int64_t bytes, Timestamp max
                                                  .append_bytes = bytes,
                                                  .append_max_timestamp = max_timestamp,
                                                  .append_last_offset = last,
-                                                 .now = directory.clock().now()});
+                                                 .now = directory().clock().now()});
     if (!full) return failed(full.error(), "rolling");
     if (!*full) return {};
     return roll(std::max(hint, Offset{log_end.load(std::memory_order_relaxed)}));
@@ -529,7 +530,7 @@ Result<> Log::State::roll(Offset base) {
                                                  std::to_string(old->base_offset().value)};
     }
     if (base == old->base_offset()) return {};  // empty and at the right place: as good as new
-    auto created = Segment::create(directory.open_files(), directory.clock(), path, base, segment_options());
+    auto created = Segment::create(directory().open_files(), directory().clock(), path(), base, segment_options());
     if (!created) return failed(std::move(created).error(), "rolling");
     ++names_made;
     // An index that cannot be cut now is cut by the next flush (D12).
@@ -542,7 +543,7 @@ Result<> Log::State::roll(Offset base) {
         take_snapshot_or_warn();
     }
     log_debug("[{}] rolled at offset {}", partition, base.value);
-    directory.post([weak = log, base] {
+    directory().post([weak = log, base] {
         const auto log = weak.lock();
         if (log == nullptr || log->state().closed) return;
         if (auto flushed = log->state().flush_to(base, false); !flushed) {
@@ -572,14 +573,14 @@ Result<> Log::flush(bool with_active_segment) {
 /// That is no fault of the disk.
 Error Log::State::unless_moved(Error error, const io::Path& from) {
     MutexLock lock(append_mutex);
-    if (path->get() == from) return error;
+    if (path()->get() == from) return error;
     return {Errc::not_found, partition.text() + " is being deleted"};
 }
 
 Result<> Log::State::flush_to(Offset upto, bool with_active) {
     MutexLock flushing(flush_mutex);
-    TM_TRYV(directory.check());
-    const auto from = path->get();
+    TM_TRYV(directory().check());
+    const auto from = path()->get();
     std::vector<std::shared_ptr<Segment>> dirty;
     std::vector<io::Path> new_snapshots;
     std::uint64_t truncated = 0;
@@ -621,7 +622,7 @@ Result<Offset> Log::State::sync_appended() {
     io::Path from;
     {
         MutexLock lock(append_mutex);
-        from = path->get();
+        from = path()->get();
         truncated = truncations;
         upto = Offset{log_end.load()};
         auto segment = segments.upper_bound(Offset{durable_end.load()});
@@ -641,10 +642,10 @@ Result<Offset> Log::State::sync_appended() {
 
 void Log::when_durable(Offset end, std::function<void(Result<>)> done) {
     auto& s = *state_;
-    if (auto usable = s.directory.check(); !usable) return done(std::move(usable));
+    if (auto usable = s.directory().check(); !usable) return done(std::move(usable));
     if (Offset{s.durable_end.load(std::memory_order_acquire)} >= end) return done({});
     // The Log lives until its commit is done.
-    s.directory.commit(std::shared_ptr<CommitTarget>(shared_from_this(), &s), std::move(done));
+    s.directory().commit(std::shared_ptr<CommitTarget>(shared_from_this(), &s), std::move(done));
 }
 
 }  // namespace tidemark::storage

@@ -150,6 +150,8 @@ public:
     void set_observer(LogObserver*);
     io::Path directory() const;                   ///< of this partition
     LogDirectory& log_dir() const;
+    /// Being copied to another log directory (log_move.h): replace_segments() is Errc::aborted.
+    bool is_moving() const;
 
     Offset log_start_offset() const;
     Offset high_watermark() const;

@@ -25,12 +25,12 @@ void Log::State::raise_log_start(Offset to) {
 
 std::vector<io::Path> Log::State::take_out(const SegmentList& gone) {
     std::vector<io::Path> deleted;
-    const auto since = directory.clock().since_boot();
+    const auto since = directory().clock().since_boot();
     for (const auto& segment : gone) {
         segments.erase(segment->base_offset());
         segment->mark_deleted(since);
         const auto marked = snapshots.mark_deleted(segment->base_offset());
-        if (marked && *marked) deleted.push_back(io::join(path->get(), segment_file_name(segment->base_offset(), FileKind::snapshot, FileSuffix::deleted)));
+        if (marked && *marked) deleted.push_back(io::join(path()->get(), segment_file_name(segment->base_offset(), FileKind::snapshot, FileSuffix::deleted)));
     }
     MutexLock lock(position_mutex);
     stable = {};
@@ -42,14 +42,14 @@ Result<> Log::State::delete_files(SegmentList gone, std::vector<io::Path> snapsh
     for (const auto& segment : gone) {
         if (auto renamed = segment->rename_to(FileSuffix::deleted); !renamed && renamed.error().code != Errc::not_found) return renamed;
         // The earlier name goes for certain first: neither a value may come back whose tombstone has gone, nor a hole be left.
-        TM_TRYV(sync_names_in(files(), path->get()));
+        TM_TRYV(sync_names_in(files(), path()->get()));
     }
     unlink_later(std::move(gone), std::move(snapshot_files));
     return {};
 }
 
 void Log::State::unlink_later(SegmentList gone, std::vector<io::Path> snapshot_files) {
-    directory.post_after(std::chrono::milliseconds{config.get()->file_delete_delay_ms},
+    directory().post_after(std::chrono::milliseconds{config.get()->file_delete_delay_ms},
                          [gone = std::move(gone), snapshot_files = std::move(snapshot_files), &fs = files(), partition = partition] {
                              for (const auto& segment : gone) {
                                  segment->close_files();
@@ -116,7 +116,7 @@ Result<Offset> Log::delete_records_before(std::optional<Offset> offset) {
     log_info("[{}] the log starts at {}: records deleted by request", s.partition, log_start_offset().value);
     s.tell_start_moved();
     // They were asked to be forgotten: a crash must not bring them back.
-    if (auto written = s.directory.write_now(LogDirectory::Checkpoint::log_starts); !written) return s.failed(std::move(written).error(), "deleting records");
+    if (auto written = s.directory().write_now(LogDirectory::Checkpoint::log_starts); !written) return s.failed(std::move(written).error(), "deleting records");
     return log_start_offset();
 }
 
@@ -127,7 +127,7 @@ Result<std::shared_ptr<Segment>> Log::create_cleaned_segment(Offset base) const 
     TM_TRYV(s.check_usable());
     auto options = s.segment_options();
     options.preallocate_bytes = 0;  // it is as long as what stays
-    auto created = Segment::create(s.directory.open_files(), s.directory.clock(), s.path, base, options, FileSuffix::cleaned);
+    auto created = Segment::create(s.directory().open_files(), s.directory().clock(), s.path(), base, options, FileSuffix::cleaned);
     if (!created) return s.failed(std::move(created).error(), "making a cleaned segment");
     return created;
 }
@@ -141,7 +141,10 @@ Result<> Log::replace_segments(SegmentList cleaned, const SegmentList& replaced)
     auto& s = *state_;
     TM_TRYV(s.check_usable());
     MutexLock structure(s.structure_mutex);
-    const auto sync_names = [&] { return sync_names_in(s.files(), s.path->get()); };
+    if (s.moving || cleaned.front()->path().directory() != s.path()->get()) {
+        return Error{Errc::aborted, "[" + s.partition.text() + "] the log moves to another directory while it was cleaned"};
+    }
+    const auto sync_names = [&] { return sync_names_in(s.files(), s.path()->get()); };
     std::sort(cleaned.begin(), cleaned.end(), [](const auto& a, const auto& b) { return a->base_offset() < b->base_offset(); });
     TM_TRY(const auto end, cleaned.back()->next_offset());
     if (end > log_end_offset()) return Error{Errc::aborted, "[" + s.partition.text() + "] the log was truncated while it was cleaned"};
@@ -176,7 +179,7 @@ Result<> Log::replace_segments(SegmentList cleaned, const SegmentList& replaced)
             if (!goes_on) bases_gone.push_back(old);
         }
         snapshot_files = s.take_out(bases_gone);
-        const auto since = s.directory.clock().since_boot();
+        const auto since = s.directory().clock().since_boot();
         for (const auto& old : gone) old->mark_deleted(since);
         for (const auto& segment : cleaned) s.segments[segment->base_offset()] = segment;
         s.publish_segments();
@@ -202,13 +205,13 @@ Result<> Log::State::rebuild_producers(Offset start, Offset upto, Timestamp now)
                                        {.log_start = start,
                                         .end = upto,
                                         .now = now,
-                                        .expiration_ms = directory.options().producer_expiration_ms,
+                                        .expiration_ms = directory().options().producer_expiration_ms,
                                         .partition_text = partition.topic}));
     return {};
 }
 
 Result<> Log::State::start_over_at(Offset offset) {
-    TM_TRY(auto segment, Segment::create(directory.open_files(), directory.clock(), path, offset, segment_options()));
+    TM_TRY(auto segment, Segment::create(directory().open_files(), directory().clock(), path(), offset, segment_options()));
     ++names_made;
     ++truncations;
     segments.clear();
@@ -242,7 +245,7 @@ Result<> Log::truncate_fully_and_start_at(Offset offset) {
             for (const auto& [base, segment] : s.segments) gone.push_back(segment);
             s.recovery_point.store(std::min(s.recovery_point.load(), offset.value));
         }
-        TM_TRYV(s.directory.write_now(LogDirectory::Checkpoint::recovery_points));
+        TM_TRYV(s.directory().write_now(LogDirectory::Checkpoint::recovery_points));
         MutexLock lock(s.append_mutex);
         gone.clear();
         for (const auto& [base, segment] : s.segments) gone.push_back(segment);
@@ -251,7 +254,7 @@ Result<> Log::truncate_fully_and_start_at(Offset offset) {
             if (auto renamed = segment->rename_to(FileSuffix::deleted); !renamed) return s.failed(std::move(renamed).error(), "truncating");
         }
         if (auto started = s.start_over_at(offset); !started) return s.failed(std::move(started).error(), "truncating");
-        if (auto synced = sync_names_in(s.files(), s.path->get()); !synced) return s.failed(std::move(synced).error(), "truncating");
+        if (auto synced = sync_names_in(s.files(), s.path()->get()); !synced) return s.failed(std::move(synced).error(), "truncating");
         s.unlink_later(std::move(gone), std::move(snapshot_files));
     }
     log_info("[{}] truncated fully, the log starts over at {}", s.partition, offset.value);
@@ -274,7 +277,7 @@ Result<> Log::truncate_to(Offset offset) {
         if (first_base <= offset) s.recovery_point.store(std::min(s.recovery_point.load(), offset.value));
     }
     if (first_base > offset) return truncate_fully_and_start_at(offset);
-    TM_TRYV(s.directory.write_now(LogDirectory::Checkpoint::recovery_points));  // lowered first: what is written over is not trusted after a crash
+    TM_TRYV(s.directory().write_now(LogDirectory::Checkpoint::recovery_points));  // lowered first: what is written over is not trusted after a crash
 
     MutexLock structure(s.structure_mutex);
     SegmentList gone;
@@ -298,7 +301,7 @@ Result<> Log::truncate_to(Offset offset) {
         s.high_watermark.store(std::min(s.high_watermark.load(), offset.value), std::memory_order_release);
         s.publish_segments();
         s.publish_end();
-        if (auto rebuilt = s.rebuild_producers(log_start_offset(), offset, s.directory.clock().now()); !rebuilt) return s.failed(std::move(rebuilt).error(), "truncating");
+        if (auto rebuilt = s.rebuild_producers(log_start_offset(), offset, s.directory().clock().now()); !rebuilt) return s.failed(std::move(rebuilt).error(), "truncating");
         s.producers_ready = true;
         s.update_first_unstable();
     }
@@ -328,22 +331,22 @@ Result<> Log::move_directory(const io::Path& to) {
     auto& s = *state_;
     MutexLock structure(s.structure_mutex);
     MutexLock lock(s.append_mutex);
-    TM_TRYV(s.files().rename(s.path->get(), to));
-    s.path->set(to);
+    TM_TRYV(s.files().rename(s.path()->get(), to));
+    s.path()->set(to);
     return {};
 }
 
 void Log::mark_closed() {
     auto& s = *state_;
     s.closed.store(true, std::memory_order_release);
-    const auto since = s.directory.clock().since_boot();
+    const auto since = s.directory().clock().since_boot();
     const auto list = segments();
     for (const auto& segment : *list) segment->mark_deleted(since);
 }
 
 Result<> Log::close() {
     auto& s = *state_;
-    TM_TRYV(s.directory.check());
+    TM_TRYV(s.directory().check());
     if (s.closed) return Error{Errc::not_found, s.partition.text() + " is closed"};
     MutexLock structure(s.structure_mutex);
     {

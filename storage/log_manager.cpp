@@ -1,12 +1,14 @@
 #include "storage/log_manager.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <thread>
 
 #include "base/bytes.h"
 #include "base/log.h"
 #include "storage/checkpoint.h"
+#include "storage/log_move.h"
 #include "storage/repair.h"
 #include "storage/segments_file.h"
 
@@ -78,11 +80,26 @@ struct LogManager::State {
     mutable Mutex mutex;
     std::unordered_map<TopicPartition, std::shared_ptr<Log>> logs GUARDED_BY(mutex);
     std::set<TopicPartition> failed GUARDED_BY(mutex);      // there, but cannot be opened
+    /// About to be moved: the checkpoints of where it will be know it already.
+    std::optional<std::pair<TopicPartition, const LogDirectory*>> arriving GUARDED_BY(mutex);
 
     Mutex tick_mutex;
     Periodic recovery_points GUARDED_BY(tick_mutex), log_starts GUARDED_BY(tick_mutex), high_watermarks GUARDED_BY(tick_mutex);
     Periodic flusher GUARDED_BY(tick_mutex), producer_expiry GUARDED_BY(tick_mutex), background GUARDED_BY(tick_mutex), memory GUARDED_BY(tick_mutex);
     std::unordered_map<TopicPartition, milliseconds> flushed GUARDED_BY(tick_mutex);
+    /// The front one is under way.
+    struct Move {
+        TopicPartition partition;
+        Directory* to = nullptr;
+        io::Path future;
+        std::shared_ptr<MoveProgress> progress = std::make_shared<MoveProgress>();
+        std::shared_ptr<std::atomic<bool>> called_off = std::make_shared<std::atomic<bool>>(false);
+    };
+    mutable Mutex moves_mutex;
+    Condition moves_wanted;
+    std::deque<Move> moves GUARDED_BY(moves_mutex);
+    std::jthread mover;
+
     std::jthread ticker;
     Mutex ticker_mutex;
     Condition ticker_wanted;
@@ -102,6 +119,27 @@ struct LogManager::State {
         return found;
     }
 
+    void stop_threads() {
+        mover.request_stop();
+        ticker.request_stop();
+        moves_wanted.notify_all();
+        ticker_wanted.notify_all();
+        if (mover.joinable()) mover.join();
+        if (ticker.joinable()) ticker.join();
+    }
+
+    bool is_in(const Log& log, const LogDirectory& d) const REQUIRES(mutex) {
+        return &log.log_dir() == &d || (arriving && arriving->first == log.partition() && arriving->second == &d);
+    }
+    std::vector<std::shared_ptr<Log>> checkpointed_in(const Directory& d) const {
+        std::vector<std::shared_ptr<Log>> found;
+        MutexLock lock(mutex);
+        for (const auto& [partition, log] : logs) {
+            if (is_in(*log, d.dir)) found.push_back(log);
+        }
+        return found;
+    }
+
     // open()
     Result<> open_directory(Directory&);
     Result<> settle_identity(const Identity& expected);
@@ -112,8 +150,22 @@ struct LogManager::State {
         FoundLog found;
         std::shared_ptr<const LogConfig> config;
     };
-    Result<> find_logs(Directory&, const LogConfigLookup&, std::vector<Job>&, LoadReport&);
+    /// A `-future` directory that was found.
+    struct Future {
+        Directory* directory = nullptr;
+        TopicPartition partition;
+        io::Path path;
+    };
+    Result<> find_logs(Directory&, const LogConfigLookup&, std::vector<Job>&, std::vector<Future>&, LoadReport&);
     Result<> make_stray(Directory&, const TopicPartition&);
+    bool is_complete_move(const io::Path& directory) const;
+    Result<> settle_twins(Directory&, const TopicPartition&, Job& twin, bool& is_ours);
+    void settle_futures(const std::vector<Future>&, const LogConfigLookup&, std::vector<Job>&, LoadReport&);
+    // moves
+    void ask_for_move(const TopicPartition&, Directory& to, io::Path future);
+    void run_moves(const std::function<bool()>& is_stopped);
+    Result<> run_move(const Move&, const std::function<bool()>& is_stopped);
+    Result<> finish_move(LogMove&, const std::shared_ptr<Log>&, Directory& from, Directory& to);
     void remove_later(Directory&, const io::Path&);
     // checkpoints
     Result<> write_checkpoint(Directory&, std::string_view name, std::string text);
@@ -128,9 +180,7 @@ struct LogManager::State {
 LogManager::LogManager(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 LogManager::~LogManager() {
-    state_->ticker.request_stop();
-    state_->ticker_wanted.notify_all();
-    if (state_->ticker.joinable()) state_->ticker.join();
+    state_->stop_threads();
     for (const auto& d : state_->directories) {
         d->dir.stop();
         d->dir.set_offline_hook({});
@@ -283,7 +333,59 @@ Result<> LogManager::State::make_stray(Directory& d, const TopicPartition& parti
     return sync_names_in(files, d.dir.path());
 }
 
-Result<> LogManager::State::find_logs(Directory& d, const LogConfigLookup& lookup, std::vector<Job>& jobs, LoadReport& report) {
+bool LogManager::State::is_complete_move(const io::Path& directory) const {
+    const auto there = files.status(io::join(directory, file_name::move_complete));
+    return there && *there;
+}
+
+/// A partition in two directories: a move was cut off between its two renames, and the copy says that it is complete.
+Result<> LogManager::State::settle_twins(Directory& d, const TopicPartition& partition, Job& twin, bool& is_ours) {
+    const auto name = live_directory_name(partition);
+    is_ours = is_complete_move(d.at(name));
+    if (is_ours == is_complete_move(twin.directory->at(name))) {
+        return Error{Errc::already_exists, partition.text() + " is in " + twin.directory->dir.path() + " and in " + d.dir.path() + ": remove one of both"};
+    }
+    auto& loser = is_ours ? *twin.directory : d;
+    const auto to = loser.at(deleted_directory_name(partition, Uuid::random()));
+    log_warning("[{}] was moved from {}: what is left there becomes {}", partition, loser.dir.path(), to);
+    TM_TRYV(files.rename(loser.at(name), to));
+    TM_TRYV(sync_names_in(files, loser.dir.path()));
+    remove_later(loser, to);
+    return {};
+}
+
+/// A copy of a log that is where it was is made anew. Where there is none, a complete copy is the log.
+void LogManager::State::settle_futures(const std::vector<Future>& futures, const LogConfigLookup& lookup, std::vector<Job>& jobs, LoadReport& report) {
+    const bool all_here = std::ranges::none_of(directories, [](const auto& d) { return d->dir.is_offline(); });
+    const auto settle = [&](const Future& future) -> Result<> {
+        auto& d = *future.directory;
+        const auto live = std::ranges::find_if(jobs, [&](const Job& job) { return job.found.partition == future.partition; });
+        if (live != jobs.end()) {
+            TM_TRYV(io::remove_all(files, future.path));
+            if (live->directory != &d) ask_for_move(future.partition, d, d.at(future_directory_name(future.partition, Uuid::random())));
+            return {};
+        }
+        Job job{.directory = &d, .found = {.partition = future.partition, .topic_id = {}}, .config = nullptr};
+        if (all_here && is_complete_move(future.path)) {
+            TM_TRY(job.found.topic_id, read_partition_metadata(files, io::join(future.path, file_name::partition_metadata)));
+            job.config = lookup(job.found);
+        }
+        if (job.config == nullptr) {
+            ++report.strays;
+            log_warning("{} is left alone: it is not known what it is a copy of", future.path);
+            return {};
+        }
+        TM_TRYV(files.rename(future.path, d.at(live_directory_name(future.partition))));
+        TM_TRYV(sync_names_in(files, d.dir.path()));
+        jobs.push_back(std::move(job));
+        return {};
+    };
+    for (const auto& future : futures) {
+        if (auto settled = settle(future); !settled) future.directory->dir.fail(settled.error(), "looking at " + future.path);
+    }
+}
+
+Result<> LogManager::State::find_logs(Directory& d, const LogConfigLookup& lookup, std::vector<Job>& jobs, std::vector<Future>& futures, LoadReport& report) {
     TM_TRY(const auto entries, files.list(d.dir.path()));
     for (const auto& entry : entries) {
         if (!entry.is_directory || is_ignored(entry.name)) continue;
@@ -295,7 +397,7 @@ Result<> LogManager::State::find_logs(Directory& d, const LogConfigLookup& looku
         switch (parsed->kind) {
             case DirectoryKind::deleted: remove_later(d, d.at(entry.name)); continue;
             case DirectoryKind::stray: ++report.strays; continue;
-            case DirectoryKind::future: log_warning("{} is left alone: moves between log directories are not finished", d.at(entry.name)); continue;
+            case DirectoryKind::future: futures.push_back({&d, parsed->partition, d.at(entry.name)}); continue;
             case DirectoryKind::live: break;
         }
         Job job{.directory = &d, .found = {.partition = parsed->partition, .topic_id = {}}, .config = nullptr};
@@ -309,7 +411,10 @@ Result<> LogManager::State::find_logs(Directory& d, const LogConfigLookup& looku
         }
         const auto twin = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.directory != &d && j.found.partition == parsed->partition; });
         if (twin != jobs.end()) {
-            return Error{Errc::already_exists, parsed->partition.text() + " is in " + twin->directory->dir.path() + " and in " + d.dir.path() + ": remove one of both"};
+            bool is_ours = false;
+            TM_TRYV(settle_twins(d, parsed->partition, *twin, is_ours));
+            if (is_ours) *twin = std::move(job);
+            continue;
         }
         jobs.push_back(std::move(job));
     }
@@ -320,13 +425,15 @@ Result<LoadReport> LogManager::load(const LogConfigLookup& lookup) {
     auto& s = *state_;
     LoadReport report;
     std::vector<State::Job> jobs;
+    std::vector<State::Future> futures;
     for (const auto& d : s.directories) {
         if (d->dir.is_offline()) continue;
-        if (auto found = s.find_logs(*d, lookup, jobs, report); !found) {
+        if (auto found = s.find_logs(*d, lookup, jobs, futures, report); !found) {
             if (found.error().code != Errc::io) return std::move(found).error();
             d->dir.fail(found.error(), "looking for logs");
         }
     }
+    s.settle_futures(futures, lookup, jobs, report);
     for (const auto& job : jobs) ++job.directory->loading;
 
     Mutex report_mutex;
@@ -409,6 +516,13 @@ void LogManager::start() {
             if (!stop.stop_requested()) s.ticker_wanted.wait_for(s.ticker_mutex, tick_pause);
         }
     });
+    s.mover = std::jthread([&s](std::stop_token stop) {
+        while (!stop.stop_requested()) {
+            s.run_moves([&stop] { return stop.stop_requested(); });
+            MutexLock lock(s.moves_mutex);
+            while (s.moves.empty() && !stop.stop_requested()) s.moves_wanted.wait_for(s.moves_mutex, tick_pause);
+        }
+    });
 }
 
 void LogManager::tick() {
@@ -425,6 +539,7 @@ void LogManager::tick() {
     for (const auto& d : s.directories) {
         if (!s.ticker.joinable()) d->dir.run_background();
     }
+    if (!s.mover.joinable()) s.run_moves([] { return false; });
     if (s.recovery_points.next <= now) {
         for (const auto& d : s.directories) d->dir.keep_reserve();
     }
@@ -466,13 +581,13 @@ Result<> LogManager::State::write_checkpoint(Directory& d, std::string_view name
 
 Result<> LogManager::State::write_recovery_points(Directory& d) {
     OffsetCheckpoint points;
-    for (const auto& log : logs_in(d)) points[log->partition()] = log->recovery_point();
+    for (const auto& log : checkpointed_in(d)) points[log->partition()] = log->recovery_point();
     return write_checkpoint(d, file_name::recovery_point_checkpoint, format_offset_checkpoint(points));
 }
 
 Result<> LogManager::State::write_log_starts(Directory& d) {
     OffsetCheckpoint starts;
-    for (const auto& log : logs_in(d)) {
+    for (const auto& log : checkpointed_in(d)) {
         if (log->log_start_offset() > log->segments()->front()->base_offset()) starts[log->partition()] = log->log_start_offset();
     }
     return write_checkpoint(d, file_name::log_start_checkpoint, format_offset_checkpoint(starts));
@@ -480,7 +595,7 @@ Result<> LogManager::State::write_log_starts(Directory& d) {
 
 Result<> LogManager::State::write_high_watermarks(Directory& d) {
     OffsetCheckpoint watermarks;
-    for (const auto& log : logs_in(d)) watermarks[log->partition()] = log->high_watermark();
+    for (const auto& log : checkpointed_in(d)) watermarks[log->partition()] = log->high_watermark();
     return write_checkpoint(d, file_name::high_watermark_checkpoint, format_offset_checkpoint(watermarks));
 }
 
@@ -505,9 +620,7 @@ Result<> LogManager::write_checkpoints() {
 
 Result<> LogManager::close(std::int64_t broker_epoch) {
     auto& s = *state_;
-    s.ticker.request_stop();
-    s.ticker_wanted.notify_all();
-    if (s.ticker.joinable()) s.ticker.join();
+    s.stop_threads();
     Result<> result;
     for (const auto& d : s.directories) {
         d->dir.stop();
@@ -663,6 +776,132 @@ Result<> LogManager::remove(const TopicPartition& partition) {
     return {};
 }
 
+// --- moves -------------------------------------------------------------------------------------------------------------
+
+void LogManager::State::ask_for_move(const TopicPartition& partition, Directory& to, io::Path future) {
+    MutexLock lock(moves_mutex);
+    moves.push_back({.partition = partition, .to = &to, .future = std::move(future)});
+    moves_wanted.notify_all();
+}
+
+Result<> LogManager::move(const TopicPartition& partition, const io::Path& log_dir) {
+    auto& s = *state_;
+    const auto to = std::ranges::find_if(s.directories, [&](const auto& d) { return d->dir.path() == log_dir; });
+    if (to == s.directories.end()) return refused(log_dir + " is not one of log.dirs");
+    TM_TRYV((*to)->dir.check());
+    const auto log = find(partition);
+    if (log == nullptr) return Error{Errc::not_found, partition.text()};
+    {
+        MutexLock lock(s.moves_mutex);
+        for (const auto& move : s.moves) {
+            if (move.partition != partition || *move.called_off) continue;
+            if (move.to == to->get()) return {};
+            *move.called_off = true;
+        }
+    }
+    if (s.directory_of(*log) == to->get()) return {};
+    s.ask_for_move(partition, **to, (*to)->at(future_directory_name(partition, Uuid::random())));
+    return {};
+}
+
+std::vector<MoveStats> LogManager::moves() const {
+    std::vector<MoveStats> all;
+    MutexLock lock(state_->moves_mutex);
+    for (const auto& move : state_->moves) {
+        const auto log = find(move.partition);
+        if (log == nullptr || *move.called_off) continue;
+        all.push_back({.partition = move.partition,
+                       .to = move.to->dir.path(),
+                       .bytes = move.progress->bytes.load(),
+                       .offset_lag = std::max<std::int64_t>(log->high_watermark().value - move.progress->end_offset.load(), 0)});
+    }
+    return all;
+}
+
+void LogManager::State::run_moves(const std::function<bool()>& is_stopped) {
+    for (;;) {
+        std::optional<Move> next;
+        {
+            MutexLock lock(moves_mutex);
+            if (moves.empty() || is_stopped()) return;
+            next = moves.front();
+        }
+        const auto moved = run_move(*next, is_stopped);
+        if (is_stopped()) return;  // the next start goes on
+        if (!moved) {
+            log_error("[{}] was not moved to {}: {}", next->partition, next->to->dir.path(), moved.error().message());
+            (void)io::remove_all(files, next->future);
+        }
+        MutexLock lock(moves_mutex);
+        moves.pop_front();
+    }
+}
+
+Result<> LogManager::State::run_move(const Move& move, const std::function<bool()>& is_stopped) {
+    std::shared_ptr<Log> log;
+    {
+        MutexLock lock(mutex);
+        if (const auto found = logs.find(move.partition); found != logs.end()) log = found->second;
+    }
+    if (log == nullptr) return Error{Errc::not_found, "it is gone"};
+    auto& from = *directory_of(*log);
+    auto& to = *move.to;
+    if (&from == &to || *move.called_off) return {};
+    TM_TRY(const auto space, files.space(to.dir.path()));
+    if (const auto bytes = log->stats().bytes; space.available < bytes + options.reserve_bytes) {
+        return Error{Errc::no_space, std::to_string(bytes) + " bytes do not fit, " + std::to_string(space.available) + " are free"};
+    }
+    log_info("[{}] moves from {} to {}", move.partition, from.dir.path(), to.dir.path());
+    LogMove work(log,
+                 {.directory = to.dir,
+                  .future = move.future,
+                  .live = to.at(live_directory_name(move.partition)),
+                  .deleted = from.at(deleted_directory_name(move.partition, Uuid::random()))},
+                 move.progress, [&] { return is_stopped() || *move.called_off; });
+    TM_TRYV(work.copy());
+    return finish_move(work, log, from, to);
+}
+
+Result<> LogManager::State::finish_move(LogMove& work, const std::shared_ptr<Log>& log, Directory& from, Directory& to) {
+    MutexLock creating(create_mutex);  // it is not removed or repaired meanwhile
+    const auto& partition = log->partition();
+    {
+        MutexLock lock(mutex);
+        const auto found = logs.find(partition);
+        if (found == logs.end() || found->second != log) return Error{Errc::not_found, "it is gone"};
+    }
+    const auto cleaned = read_offset_checkpoint(files, from.at(file_name::cleaner_checkpoint));
+    const auto first_dirty = [&]() -> std::optional<Offset> {
+        if (!cleaned) return std::nullopt;  // it is cleaned from its start
+        const auto found = cleaned->find(partition);
+        return found == cleaned->end() ? std::nullopt : std::optional{found->second};
+    }();
+    const auto write_all = [&](Directory& d, std::optional<Offset> dirty) {
+        const auto written = [&]() -> Result<> {
+            TM_TRYV(d.dir.check());
+            TM_TRYV(change_cleaner_checkpoint(d, partition, dirty));
+            TM_TRYV(write_recovery_points(d));
+            TM_TRYV(write_log_starts(d));
+            return write_high_watermarks(d);
+        }();
+        return written ? written : d.dir.handled(written.error(), "writing checkpoints");
+    };
+    const auto set_arriving = [&](decltype(arriving) to_come) {
+        MutexLock lock(mutex);
+        arriving = std::move(to_come);
+    };
+    set_arriving(std::pair{partition, &to.dir});
+    auto finished = write_all(to, first_dirty);
+    if (finished) finished = work.finish();
+    set_arriving(std::nullopt);
+    if (!finished) return finished;
+    log_info("[{}] moved from {} to {}", partition, from.dir.path(), to.dir.path());
+    remove_later(from, work.left_behind());
+    (void)write_all(to, first_dirty);
+    (void)write_all(from, std::nullopt);
+    return {};
+}
+
 Result<RepairResult> LogManager::repair(const TopicPartition& partition, Repair how) {
     auto& s = *state_;
     MutexLock repairing(s.create_mutex);
@@ -728,7 +967,7 @@ Result<> LogManager::State::change_cleaner_checkpoint(Directory& d, const TopicP
         MutexLock guard(mutex);
         for (auto entry = after.begin(); entry != after.end();) {
             const auto log = logs.find(entry->first);
-            const bool is_here = log != logs.end() && &log->second->log_dir() == &d.dir;
+            const bool is_here = log != logs.end() && is_in(*log->second, d.dir);
             entry = is_here ? std::next(entry) : after.erase(entry);
         }
     }

@@ -17,6 +17,14 @@ struct FoundLog {
 };
 using LogConfigLookup = std::function<std::shared_ptr<const LogConfig>(const FoundLog&)>;
 
+/// A log on its way to another directory.
+struct MoveStats {
+    TopicPartition partition;
+    io::Path to;                                  ///< the log directory
+    std::int64_t bytes = 0;                       ///< there already
+    std::int64_t offset_lag = 0;                  ///< of the copy behind the high watermark
+};
+
 enum class Repair : std::uint8_t;
 struct RepairResult;
 
@@ -86,6 +94,12 @@ public:
     Result<std::shared_ptr<Log>> create(const TopicPartition&, Uuid topic_id, std::shared_ptr<const LogConfig>, std::optional<Uuid> directory_id = {});
     /// Renames the directory to `-delete`; its files go after the broker's delay.
     Result<> remove(const TopicPartition&);
+
+    /// Moves it to another log directory while it is used (log_move.h), in the background, one after the other; a crash or a
+    /// stop does not end it. Asking again for another directory calls the first off, so does asking for the one it is in.
+    /// Errc::not_found: no such log; Errc::invalid_argument: no such directory.
+    Result<> move(const TopicPartition&, const io::Path& log_dir);
+    std::vector<MoveStats> moves() const;
 
     /// D21: decides what becomes of a damaged log, which is closed for it and opened again. Errc::not_found; Errc::
     /// invalid_argument when it is not damaged.

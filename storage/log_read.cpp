@@ -284,7 +284,7 @@ Result<std::optional<FoundOffset>> Log::offset_for_time(Timestamp target, Isolat
     for (int attempt = 0; attempt < attempts_max; ++attempt) {
         const auto list = s.published.get();
         const auto bound = s.bound_of(isolation);
-        auto found = s.directory.options().differences.exact_lookup ? exact_offset_for_time(*list, target, log_start_offset(), bound)
+        auto found = s.directory().options().differences.exact_lookup ? exact_offset_for_time(*list, target, log_start_offset(), bound)
                                                                     : first_segment_offset_for_time(*list, target, log_start_offset());
         if (found && *found && (*found)->offset >= bound) return std::optional<FoundOffset>{};
         if (found) return found;

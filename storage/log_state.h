@@ -21,14 +21,16 @@ struct LogPosition {
 };
 
 /// Locks, in this order: structure_mutex (segments are taken away or exchanged), flush_mutex, names_mutex, epochs_mutex (these
-/// four are held across syncs), append_mutex (never across one, but for a truncation), position_mutex (a few stores).
+/// four are held across syncs), append_mutex (never across one, but for a truncation and the end of a move), position_mutex and
+/// path_mutex (a few stores).
 struct Log::State final : CommitTarget {
     State(TopicPartition p, LogDirectory& d, std::shared_ptr<DirectoryPath> at)
-        : partition(std::move(p)), directory(d), path(std::move(at)), snapshots(d.files(), path) {}
+        : partition(std::move(p)), log_directory(&d), own_path(std::move(at)), snapshots(d.files(), own_path) {}
 
     const TopicPartition partition;
-    LogDirectory& directory;
-    const std::shared_ptr<DirectoryPath> path;
+    std::atomic<LogDirectory*> log_directory;      // another one after a move
+    mutable Mutex path_mutex;
+    std::shared_ptr<DirectoryPath> own_path GUARDED_BY(path_mutex);
     Published<LogConfig> config;
     Published<SegmentList> published;              // what readers see
     std::weak_ptr<Log> log;                        // what work for later holds on to; set when the Log is made
@@ -42,6 +44,7 @@ struct Log::State final : CommitTarget {
     std::atomic<std::int64_t> first_unstable{-1};  // -1: every transaction is decided
     std::atomic<bool> high_watermark_follows{true};
     std::atomic<bool> closed{false};
+    std::atomic<bool> moving{false};               // set under structure_mutex; meanwhile nothing is exchanged
     std::atomic<bool> damaged{false};              // D21: it serves nothing until it is repaired
     std::atomic<std::uint64_t> appended_bytes{0}, appended_records{0}, appended_batches{0};
 
@@ -68,7 +71,12 @@ struct Log::State final : CommitTarget {
     LogPosition end GUARDED_BY(position_mutex);
     mutable LogPosition stable GUARDED_BY(position_mutex);     // of the last stable offset or high watermark asked for last
 
-    io::FileSystem& files() const { return directory.files(); }
+    LogDirectory& directory() const { return *log_directory.load(std::memory_order_acquire); }
+    std::shared_ptr<DirectoryPath> path() const EXCLUDES(path_mutex) {
+        MutexLock lock(path_mutex);
+        return own_path;
+    }
+    io::FileSystem& files() const { return directory().files(); }
     SegmentOptions segment_options() const;
     Result<> check_usable() const;
     /// The error as the caller sees it; Errc::io takes the directory offline.

@@ -77,9 +77,9 @@ Result<> ProducerSnapshots::take(const ProducerState& state) {
     if (at <= last_) return {};
     const auto path = path_of(at);
     const auto content = encode_snapshot(state);
-    TM_TRY(const auto file, files_.open(path, io::OpenMode::create_truncated));
+    TM_TRY(const auto file, files_->open(path, io::OpenMode::create_truncated));
     if (auto written = file->write(FilePosition{0}, content); !written) {
-        (void)files_.remove(path);  // a torn one would only cost the next load a warning
+        (void)files_->remove(path);  // a torn one would only cost the next load a warning
         return in_context(std::move(written).error(), path);
     }
     offsets_.insert(at);
@@ -90,7 +90,7 @@ Result<> ProducerSnapshots::take(const ProducerState& state) {
 
 Result<> ProducerSnapshots::load_latest(ProducerState& state, Offset log_start, Timestamp now, std::int64_t expiration_ms) {
     while (const auto at = latest()) {
-        auto content = io::read_whole(files_, path_of(*at), snapshot_bytes_max);
+        auto content = io::read_whole(*files_, path_of(*at), snapshot_bytes_max);
         auto entries = content ? decode_snapshot(*content) : Result<std::vector<ProducerEntry>>(std::move(content).error());
         if (entries) {
             for (auto& entry : *entries) {
@@ -142,7 +142,7 @@ void ProducerSnapshots::log_start_raised(ProducerState& state, Offset log_start)
 Result<> ProducerSnapshots::remove(Offset offset) {
     offsets_.erase(offset);
     unsynced_.erase(offset);
-    auto removed = files_.remove(path_of(offset));
+    auto removed = files_->remove(path_of(offset));
     if (!removed && removed.error().code != Errc::not_found) return removed;
     return {};
 }
@@ -155,7 +155,7 @@ Result<> ProducerSnapshots::remove_all() {
 Result<bool> ProducerSnapshots::mark_deleted(Offset offset) {
     if (offsets_.erase(offset) == 0) return false;
     unsynced_.erase(offset);
-    auto renamed = files_.rename(path_of(offset), path_of(offset) + std::string(suffix_text(FileSuffix::deleted)));
+    auto renamed = files_->rename(path_of(offset), path_of(offset) + std::string(suffix_text(FileSuffix::deleted)));
     if (renamed) return true;
     if (renamed.error().code == Errc::not_found) return false;
     return std::move(renamed).error();

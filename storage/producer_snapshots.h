@@ -26,7 +26,7 @@ Result<> sync_snapshots(io::FileSystem&, const std::vector<io::Path>&);
 /// Threads: none; the Log's append lock, or the loader's only thread.
 class ProducerSnapshots {
 public:
-    ProducerSnapshots(io::FileSystem& files, std::shared_ptr<const DirectoryPath> directory) : files_(files), directory_(std::move(directory)) {}
+    ProducerSnapshots(io::FileSystem& files, std::shared_ptr<const DirectoryPath> directory) : files_(&files), directory_(std::move(directory)) {}
 
     /// Takes over what a listing showed.
     void set_found(std::set<Offset> offsets) { offsets_ = std::move(offsets); }
@@ -56,8 +56,8 @@ public:
 private:
     io::Path path_of(Offset offset) const;
 
-    io::FileSystem& files_;
-    const std::shared_ptr<const DirectoryPath> directory_;
+    io::FileSystem* files_;
+    std::shared_ptr<const DirectoryPath> directory_;
     std::set<Offset> offsets_;
     std::set<Offset> unsynced_;
     Offset last_{};            // the last one written or loaded

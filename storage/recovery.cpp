@@ -42,7 +42,7 @@ Leftovers plan_leftovers(const std::vector<std::string>& names) {
             if (parsed.kind != FileKind::other && (!smallest_cleaned || parsed.offset < *smallest_cleaned)) smallest_cleaned = parsed.offset;
         }
         if (parsed.suffix == FileSuffix::swap && parsed.kind != FileKind::other) swaps.emplace_back(parsed.offset, name);
-        if (parsed.suffix == FileSuffix::none && name.ends_with(".tmp")) plan.discard.push_back(name);
+        if (parsed.suffix == FileSuffix::none && (name.ends_with(".tmp") || name == file_name::move_complete)) plan.discard.push_back(name);
     }
     std::sort(swaps.begin(), swaps.end());
     for (auto& [offset, name] : swaps) {
@@ -297,7 +297,7 @@ Result<> Loader::remove_leftovers() {
 Result<SwapRange> Loader::range_of_swap(Offset base) const {
     auto options = segment_options_;
     options.rebuild_missing_time_index = true;  // its time index is not asked for
-    TM_TRY(const auto segment, Segment::open(directory_.open_files(), directory_.clock(), state_.path, base, options, {}, FileSuffix::swap));
+    TM_TRY(const auto segment, Segment::open(directory_.open_files(), directory_.clock(), state_.path(), base, options, {}, FileSuffix::swap));
     // Headers only: a `.swap` was synced before it got its name. What does not end with a whole batch was damaged later.
     TM_TRY(const auto file, segment->file());
     HeaderWalk walk(*file, FilePosition{0}, segment->bytes());
@@ -364,7 +364,7 @@ Result<bool> Loader::overflows(const Segment& segment) const {
 }
 
 Result<> Loader::load_segment(Offset base, const Segment::Found& found, bool unflushed, bool* was_split) {
-    TM_TRY(const auto segment, Segment::open(directory_.open_files(), directory_.clock(), state_.path, base, segment_options_, found));
+    TM_TRY(const auto segment, Segment::open(directory_.open_files(), directory_.clock(), state_.path(), base, segment_options_, found));
     TM_TRYV(remember(*segment));
     // D13: an index is rebuilt when it is needed. What lies beyond the recovery point is recovered in order, with what stands
     // before it checked first: after a power loss that may be as bad.
@@ -434,7 +434,7 @@ Result<> Loader::load_segments() {
 }
 
 Result<> Loader::create_segment(Offset base) {
-    TM_TRY(auto segment, Segment::create(directory_.open_files(), directory_.clock(), state_.path, base, segment_options_));
+    TM_TRY(auto segment, Segment::create(directory_.open_files(), directory_.clock(), state_.path(), base, segment_options_));
     segments_.emplace(base, std::move(segment));
     return sync_names();
 }
@@ -472,7 +472,7 @@ Result<std::set<Offset>> Loader::snapshots_on_disk() const {
 Result<std::int64_t> Loader::recover(Segment& segment, const SegmentMap& known) {
     const auto now = directory_.clock().now();
     ProducerState producers;
-    ProducerSnapshots snapshots(files(), state_.path);
+    ProducerSnapshots snapshots(files(), state_.path());
     TM_TRY(auto on_disk, snapshots_on_disk());
     snapshots.set_found(std::move(on_disk));
     TM_TRYV(rebuild_producers(producers, snapshots, known,
@@ -620,7 +620,7 @@ Result<> Loader::split(Segment& old) {
             TM_TRY(const auto first, record::first_offset(*batch, reader));
             auto options = segment_options_;
             options.preallocate_bytes = 0;
-            TM_TRY(auto part, Segment::create(directory_.open_files(), directory_.clock(), state_.path, first, options, FileSuffix::cleaned));
+            TM_TRY(auto part, Segment::create(directory_.open_files(), directory_.clock(), state_.path(), first, options, FileSuffix::cleaned));
             parts.push_back(std::move(part));
         }
         append_bytes(chunk, batch->bytes());

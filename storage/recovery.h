@@ -16,7 +16,7 @@ namespace tidemark::storage {
 /// What becomes of the files that a stop left behind.
 struct Leftovers {
     std::vector<std::string> discard_first;     ///< `.swap` files of a swap that had not got far enough
-    std::vector<std::string> discard;           ///< `*.deleted`, `*.cleaned`, `*.tmp`
+    std::vector<std::string> discard;           ///< `*.deleted`, `*.cleaned`, `*.tmp`, the mark of a finished move
     std::vector<std::string> finish;            ///< `.swap` files that become final
 };
 /// While any `.cleaned` exists, `.swap` files at or above the smallest such base belong to a swap that is undone

@@ -1,7 +1,7 @@
 // DescribeLogDirs (35), versions 1 to 5, and AlterReplicaLogDirs (34), versions 1 to 2: wire-behaviour 12 (KIP-113).
 //
-// Left out: moving a replica to another directory; asked to, it answers that the directory cannot take it (57). Where the
-// replica is already, there is nothing to do.
+// A move goes on in the background; until it is done the copy is shown as a future replica. Left out: a choice for a partition
+// that does not exist yet is not remembered.
 #include "protocol/messages/alter_replica_log_dirs_request.h"
 #include "protocol/messages/alter_replica_log_dirs_response.h"
 #include "protocol/messages/describe_log_dirs_request.h"
@@ -12,6 +12,7 @@
 
 #include "daemon/handlers/common.h"
 #include "daemon/handlers/handlers.h"
+#include "storage/log_directory.h"
 
 namespace tidemark::daemon::handlers {
 
@@ -27,10 +28,18 @@ protocol::DescribeLogDirsResponse describe_log_dirs(Broker& broker, Call&, proto
         const auto topic = asked->find(partition.topic);
         return topic != asked->end() && topic->second.contains(partition.partition);
     };
-    std::map<std::string, std::map<std::string, std::map<std::int32_t, std::int64_t>>> sizes;   // directory → topic → partition
+    using Replica = protocol::describe_log_dirs_response::DescribeLogDirsPartition;
+    std::map<std::string, std::map<std::string, std::map<std::int32_t, Replica>>> replicas;   // directory → topic → partition
+    for (const auto& move : broker.logs().moves()) {
+        const auto& partition = move.partition;
+        if (!is_asked(partition)) continue;
+        replicas[move.to][partition.topic][partition.partition] = {
+            .partition_index = partition.partition, .partition_size = move.bytes, .offset_lag = move.offset_lag, .is_future_key = true};
+    }
     for (const auto& log : broker.logs().logs()) {
         const auto& partition = log->partition();
-        if (is_asked(partition)) sizes[std::string{io::parent_of(log->directory())}][partition.topic][partition.partition] = log->stats().bytes;
+        if (!is_asked(partition)) continue;
+        replicas[log->log_dir().path()][partition.topic][partition.partition] = {.partition_index = partition.partition, .partition_size = log->stats().bytes};
     }
     protocol::DescribeLogDirsResponse response;
     for (const auto& directory : broker.logs().directories()) {
@@ -42,10 +51,10 @@ protocol::DescribeLogDirsResponse describe_log_dirs(Broker& broker, Call&, proto
         }
         answer.total_bytes = directory.total_bytes;
         answer.usable_bytes = directory.usable_bytes;
-        for (const auto& [name, partitions] : sizes[directory.path]) {
+        for (const auto& [name, partitions] : replicas[directory.path]) {
             auto& topic = answer.topics.emplace_back();
             topic.name = name;
-            for (const auto& [index, bytes] : partitions) topic.partitions.push_back({.partition_index = index, .partition_size = bytes});
+            for (const auto& [index, replica] : partitions) topic.partitions.push_back(replica);
         }
     }
     return response;
@@ -60,7 +69,8 @@ protocol::AlterReplicaLogDirsResponse alter_replica_log_dirs(Broker& broker, Cal
         if (directory->offline) return ErrorCode::kafka_storage_error;
         const auto found = find_partition(broker, *image, name);
         if (found.error != ErrorCode::none) return found.error;
-        return io::parent_of(found.log->directory()) == path ? ErrorCode::none : ErrorCode::log_dir_not_found;
+        const auto moves = broker.logs().move(name, path);
+        return moves ? ErrorCode::none : to_error_code(moves.error());
     };
     protocol::AlterReplicaLogDirsResponse response;
     std::map<std::string, std::size_t> at;   // a topic that stands below two directories is answered once

@@ -1,0 +1,344 @@
+// A log moves between log directories. While it does it is written to, read and held; whatever step the power fails at, it is
+// found once, with every record that was acknowledged, and arrives in the end.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "io/faulty_file_system.h"
+#include "record/builder.h"
+#include "storage/checkpoint.h"
+#include "storage/log_directory.h"
+#include "storage/log_manager.h"
+#include "storage/verify.h"
+
+namespace tidemark {
+namespace {
+
+using namespace std::chrono_literals;
+using storage::Log;
+using storage::LogManager;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+const TopicPartition partition{"orders", 0};
+const Uuid topic_id = Uuid::of(9);
+
+std::shared_ptr<storage::LogConfig> config() {
+    auto c = std::make_shared<storage::LogConfig>();
+    c->segment_index_bytes = 1200;
+    c->index_interval_bytes = 100;
+    c->compacts = true;
+    return c;
+}
+
+/// A broker's storage without threads, with two log directories.
+class Broker {
+public:
+    Broker(io::FileSystem& disk, ManualClock& clock) : disk_(disk), clock_(clock) {}
+
+    Result<> start() {
+        manager_.reset();
+        storage::StorageOptions options;
+        options.log_dirs = {"/a", "/b"};
+        options.reserve_bytes = 0;
+        options.partition_delete_delay_ms = 1000;
+        TM_TRY(manager_, LogManager::open(disk_, clock_, options, {.cluster_id = "c", .node_id = 1}));
+        TM_TRY(const auto report, manager_->load([](const storage::FoundLog&) { return config(); }));
+        if (report.failed > 0) return Error{Errc::corrupt, "a log was not loaded"};
+        return {};
+    }
+    Result<std::shared_ptr<Log>> create() { return manager_->create(partition, topic_id, config(), manager_->directories().front().directory_id); }
+    LogManager& manager() { return *manager_; }
+    std::shared_ptr<Log> log() const { return manager_->find(partition); }
+    /// Moves it as far as it goes now.
+    Result<> move_to(const io::Path& directory) {
+        TM_TRYV(manager_->move(partition, directory));
+        manager_->tick();
+        return {};
+    }
+    void tick(std::chrono::milliseconds later) {
+        clock_.advance(later);
+        manager_->tick();
+    }
+    /// One record, on the disk when this returns.
+    Result<> append(const std::string& value, record::BatchOptions options = {}) {
+        record::BatchBuilder builder;
+        builder.start(options);
+        builder.append(Offset{0}, clock_.now(), as_bytes("k"), as_bytes(value));
+        std::vector<std::byte> bytes;
+        builder.finish(bytes);
+        TM_TRYV(log()->append(bytes, {}));
+        Result<> durable;
+        log()->when_durable(log()->log_end_offset(), [&](Result<> done) { durable = std::move(done); });
+        return durable;
+    }
+    /// The partition's directories in both log directories, without those that are on their way out.
+    std::vector<io::Path> places() const {
+        std::vector<io::Path> found;
+        for (const auto* directory : {"/a", "/b"}) {
+            const auto entries = disk_.list(directory).value();
+            for (const auto& entry : entries) {
+                if (entry.is_directory && !entry.name.ends_with("-delete")) found.push_back(io::join(directory, entry.name));
+            }
+        }
+        return found;
+    }
+
+private:
+    io::FileSystem& disk_;
+    ManualClock& clock_;
+    std::unique_ptr<LogManager> manager_;
+};
+
+std::vector<std::string> values_of(const Log& log) {
+    std::vector<std::string> values;
+    for (auto from = log.log_start_offset(); from < log.log_end_offset();) {
+        const auto slice = log.read({.from = from, .isolation = storage::Isolation::log_end});
+        EXPECT_TRUE(slice) << slice.error().message();
+        if (!slice || slice->bytes == 0) break;
+        std::vector<std::byte> bytes(static_cast<std::size_t>(slice->bytes));
+        EXPECT_TRUE(slice->file->read(slice->position, bytes));
+        record::BatchCursor cursor(bytes);
+        record::RecordReader reader;
+        while (const auto batch = *cursor.next()) {
+            EXPECT_TRUE(reader.open(*batch));
+            while (const auto r = *reader.next())
+                if (r->offset >= log.log_start_offset()) values.emplace_back(as_text(*r->value));
+            from = batch->last_offset() + 1;
+        }
+    }
+    return values;
+}
+
+class Move : public testing::Test {
+protected:
+    ManualClock clock;
+    io::FaultyFileSystem disk{{.clock = &clock}};
+    Broker broker{disk, clock};
+
+    void SetUp() override {
+        ASSERT_TRUE(broker.start());
+        ASSERT_TRUE(broker.create());
+        for (const auto* value : {"0", "1"}) ASSERT_TRUE(broker.append(value));
+        ASSERT_TRUE(broker.log()->roll());
+        for (const auto* value : {"2", "3"}) ASSERT_TRUE(broker.append(value));
+        ASSERT_TRUE(broker.log()->roll());
+        ASSERT_TRUE(broker.append("4"));
+    }
+};
+
+TEST_F(Move, TheLogIsTheSameInAnotherDirectory) {
+    ASSERT_TRUE(broker.append("5", {.producer_id = 7, .producer_epoch = 2, .base_sequence = 0}));
+    ASSERT_TRUE(broker.log()->delete_records_before(Offset{1}));
+    ASSERT_TRUE(broker.manager().write_cleaner_checkpoint(partition, Offset{2}));
+    const auto log = broker.log();
+    const auto slice = log->read({.from = Offset{1}}).value();
+    const auto bases = [&] {
+        std::vector<std::int64_t> all;
+        for (const auto& segment : *log->segments()) all.push_back(segment->base_offset().value);
+        return all;
+    };
+    const auto before = bases();
+    const auto modified = log->segments()->front()->modified().value();
+    clock.advance(10s);
+    ASSERT_TRUE(broker.move_to("/b"));
+
+    EXPECT_EQ(broker.log(), log);
+    EXPECT_EQ(log->directory(), "/b/orders-0");
+    EXPECT_EQ(&log->log_dir(), &broker.log()->log_dir());
+    EXPECT_EQ(log->log_dir().path(), "/b");
+    EXPECT_EQ(log->topic_id(), topic_id);
+    EXPECT_THAT(values_of(*log), ElementsAre("1", "2", "3", "4", "5"));
+    EXPECT_EQ(bases(), before);
+    EXPECT_EQ(log->segments()->front()->modified().value(), modified);
+    ASSERT_THAT(log->producers(), SizeIs(1));
+    EXPECT_EQ(log->producers().front().epoch, 2);
+    EXPECT_THAT(broker.manager().moves(), IsEmpty());
+    EXPECT_THAT(broker.places(), ElementsAre("/b/orders-0"));
+    EXPECT_EQ(storage::read_offset_checkpoint(disk, "/b/cleaner-offset-checkpoint").value().at(partition), Offset{2});
+    EXPECT_THAT(storage::read_offset_checkpoint(disk, "/a/cleaner-offset-checkpoint").value(), IsEmpty());
+    // Who began to read before goes on.
+    std::vector<std::byte> bytes(static_cast<std::size_t>(slice.bytes));
+    EXPECT_EQ(slice.file->read(slice.position, bytes).value(), bytes.size());
+    EXPECT_TRUE(slice.segment->deleted_since());
+
+    ASSERT_TRUE(broker.append("6"));
+    broker.tick(2s);
+    for (const auto& entry : disk.list("/a").value()) EXPECT_THAT(entry.name, Not(EndsWith("-delete")));
+    ASSERT_TRUE(broker.manager().close(1));
+    ASSERT_TRUE(broker.start());
+    EXPECT_THAT(values_of(*broker.log()), ElementsAre("1", "2", "3", "4", "5", "6"));
+    EXPECT_EQ(broker.log()->producers().size(), 1u);
+    EXPECT_THAT(storage::verify_partition(disk, "/b/orders-0").value(), IsEmpty());
+}
+
+TEST_F(Move, WhatIsAppendedMeanwhileArrivesToo) {
+    int appended = 0;
+    disk.inject({.before = [&](const io::Call& call) {
+        if (call.operation != io::Operation::write || appended == 3 || call.path.find("-future/") == std::string::npos) return;
+        ++appended;
+        EXPECT_TRUE(broker.log()->is_moving());
+        EXPECT_THAT(broker.manager().moves(), SizeIs(1));
+        EXPECT_TRUE(broker.append("during " + std::to_string(appended)));
+        if (appended == 2) {
+            EXPECT_TRUE(broker.log()->roll());
+        }
+    }});
+    ASSERT_TRUE(broker.move_to("/b"));
+    EXPECT_EQ(appended, 3);
+    EXPECT_EQ(broker.log()->log_dir().path(), "/b");
+    EXPECT_THAT(values_of(*broker.log()), ElementsAre("0", "1", "2", "3", "4", "during 1", "during 2", "during 3"));
+    EXPECT_FALSE(broker.log()->is_moving());
+}
+
+TEST_F(Move, NothingIsExchangedWhileItIsCopied) {
+    auto tried = false;
+    disk.inject({.before = [&](const io::Call& call) {
+        if (tried || call.operation != io::Operation::write || call.path.find("-future/") == std::string::npos) return;
+        tried = true;
+        const auto log = broker.log();
+        auto cleaned = log->create_cleaned_segment(Offset{0}).value();
+        ASSERT_TRUE(cleaned->finish_cleaned(clock.now()));
+        EXPECT_EQ(log->replace_segments({cleaned}, {log->segments()->front()}).error().code, Errc::aborted);
+        log->discard_cleaned_segment(cleaned);
+    }});
+    ASSERT_TRUE(broker.move_to("/b"));
+    EXPECT_TRUE(tried);
+    EXPECT_THAT(values_of(*broker.log()), ElementsAre("0", "1", "2", "3", "4"));
+}
+
+TEST_F(Move, ItCanBeCalledOff) {
+    disk.inject({.before = [&](const io::Call& call) {
+        if (call.operation == io::Operation::write && call.path.find("-future/") != std::string::npos) {
+            EXPECT_TRUE(broker.manager().move(partition, "/a"));
+        }
+    }});
+    ASSERT_TRUE(broker.move_to("/b"));
+    EXPECT_THAT(broker.places(), ElementsAre("/a/orders-0"));
+    EXPECT_THAT(broker.manager().moves(), IsEmpty());
+    ASSERT_TRUE(broker.append("5"));
+
+    disk.inject({});
+    EXPECT_EQ(broker.manager().move(partition, "/c").error().code, Errc::invalid_argument);
+    EXPECT_EQ(broker.manager().move({"other", 0}, "/b").error().code, Errc::not_found);
+    EXPECT_TRUE(broker.move_to("/a"));
+    EXPECT_THAT(broker.places(), ElementsAre("/a/orders-0"));
+}
+
+TEST_F(Move, ADeletedPartitionDoesNotArrive) {
+    auto removed = false;
+    disk.inject({.before = [&](const io::Call& call) {
+        if (removed || call.operation != io::Operation::write || call.path.find("-future/") == std::string::npos) return;
+        removed = true;
+        EXPECT_TRUE(broker.manager().remove(partition));
+    }});
+    ASSERT_TRUE(broker.move_to("/b"));
+    EXPECT_THAT(broker.places(), IsEmpty());
+}
+
+TEST(MoveFaults, WhateverFailsTheLogServesFromWhereItIs) {
+    for (int step = 0; !testing::Test::HasFailure(); ++step) {
+        SCOPED_TRACE(step);
+        ManualClock clock;
+        io::FaultyFileSystem disk{{.clock = &clock}};
+        Broker broker(disk, clock);
+        ASSERT_TRUE(broker.start());
+        ASSERT_TRUE(broker.create());
+        ASSERT_TRUE(broker.append("0"));
+        ASSERT_TRUE(broker.log()->roll());
+        ASSERT_TRUE(broker.append("1"));
+        ASSERT_TRUE(broker.log()->flush());
+        broker.manager().tick();
+        ASSERT_TRUE(broker.manager().move(partition, "/b"));
+        disk.inject({.fail_at = step, .fault = io::Fault::no_space, .counted = [](const io::Call& call) {
+                         return call.path.starts_with("/b") && (call.operation == io::Operation::write || call.operation == io::Operation::create);
+                     }});
+        broker.manager().tick();
+        const bool tripped = disk.tripped();
+        disk.inject({});
+        EXPECT_THAT(broker.places(), SizeIs(1));
+        ASSERT_TRUE(broker.append("2"));
+        EXPECT_THAT(values_of(*broker.log()), ElementsAre("0", "1", "2"));
+        if (!tripped) {
+            EXPECT_EQ(broker.log()->directory(), "/b/orders-0");
+            break;
+        }
+    }
+}
+
+TEST(MovePowerLoss, WheneverPowerIsLostNothingAcknowledgedIs) {
+    int steps = 0;
+    for (; !testing::Test::HasFailure(); ++steps) {
+        ManualClock clock;
+        io::FaultyFileSystem disk{{.lose_power_at = steps, .clock = &clock}};
+        std::vector<std::string> acknowledged;
+        bool asked = false, created = false, deleted = false;
+        {
+            Broker broker(disk, clock);
+            const auto script = [&]() -> Result<> {
+                TM_TRYV(broker.start());
+                TM_TRYV(broker.create());
+                created = true;
+                const auto append = [&](const std::string& value) -> Result<> {
+                    TM_TRYV(broker.append(value));
+                    acknowledged.push_back(value);
+                    return {};
+                };
+                TM_TRYV(append("0"));
+                TM_TRYV(append("1"));
+                TM_TRYV(broker.log()->roll());
+                TM_TRYV(append("2"));
+                TM_TRYV(broker.log()->delete_records_before(Offset{1}));
+                deleted = true;
+                asked = true;
+                TM_TRYV(broker.move_to("/b"));
+                TM_TRYV(append("3"));
+                TM_TRYV(broker.log()->flush());
+                broker.tick(2s);
+                return append("4");
+            };
+            const auto done = script();
+            if (!disk.tripped()) {
+                EXPECT_TRUE(done) << done.error().message();
+                break;
+            }
+        }
+        std::vector<io::AfterRestart> disks = {{.unsynced = io::Unsynced::lost}, {.unsynced = io::Unsynced::kept}};
+        for (std::uint64_t seed = 1; seed <= 4; ++seed) disks.push_back({.unsynced = io::Unsynced::torn, .seed = seed});
+        for (const auto& how : disks) {
+            SCOPED_TRACE("power lost at step " + std::to_string(steps) + ", unsynced " + std::to_string(static_cast<int>(how.unsynced)) + ", seed " + std::to_string(how.seed));
+            auto after = disk.after_restart(how);
+            Broker broker(after, clock);
+            const auto started = broker.start();
+            ASSERT_TRUE(started) << started.error().message();
+            broker.manager().tick();   // a move that was begun goes on
+            if (!created) continue;
+            ASSERT_TRUE(broker.log());
+            EXPECT_THAT(broker.places(), ElementsAre(broker.log()->directory()));
+            auto values = values_of(*broker.log());
+            EXPECT_FALSE(deleted && std::ranges::count(values, "0") > 0);
+            std::vector<std::string> expected = acknowledged;
+            if (!expected.empty() && (values.empty() || values.front() != "0")) expected.erase(expected.begin());
+            ASSERT_GE(values.size(), expected.size());
+            values.resize(expected.size());
+            EXPECT_EQ(values, expected);
+            EXPECT_TRUE(!asked || broker.move_to("/b"));
+            EXPECT_TRUE(broker.append("later"));
+            EXPECT_THAT(values_of(*broker.log()), Contains("later"));
+            const auto at = broker.log()->directory();
+            EXPECT_TRUE(!asked || at == "/b/orders-0") << at;
+            ASSERT_TRUE(broker.manager().close(1));
+            const auto findings = storage::verify_partition(after, at);
+            ASSERT_TRUE(findings);
+            for (const auto& finding : *findings) EXPECT_EQ(finding.kind, storage::Finding::Kind::leftover) << finding.file << ": " << finding.what;
+        }
+    }
+    EXPECT_GT(steps, 60);
+}
+
+}  // namespace
+}  // namespace tidemark
