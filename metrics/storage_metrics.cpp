@@ -37,6 +37,7 @@ FamilyList families_of(const std::vector<PartitionLogStats>& logs, const Cardina
     auto appended_bytes = counter("tidemark_log_appended_bytes_total", "Bytes appended since the log was opened.");
     auto appended_records = counter("tidemark_log_appended_records_total", "Records appended since the log was opened.");
     auto appended_batches = counter("tidemark_log_appended_batches_total", "Batches appended since the log was opened.");
+    auto expired = counter("tidemark_log_expired_records_total", "Records appended since the log was opened that were older than retention.ms when they came: timestamps in seconds, or data of long ago.");
     for (const auto& [partition, stats] : logs) {
         const auto labels = labels_of(partition);
         start.add(labels, stats.log_start_offset.value);
@@ -52,8 +53,9 @@ FamilyList families_of(const std::vector<PartitionLogStats>& logs, const Cardina
         appended_bytes.add(labels, stats.appended_bytes);
         appended_records.add(labels, stats.appended_records);
         appended_batches.add(labels, stats.appended_batches);
+        expired.add(labels, stats.expired_records);
     }
-    for (auto* family : {&start, &end, &high_watermark, &last_stable, &recovery, &size, &segment_count, &oldest, &newest, &producers, &appended_bytes, &appended_records, &appended_batches})
+    for (auto* family : {&start, &end, &high_watermark, &last_stable, &recovery, &size, &segment_count, &oldest, &newest, &producers, &appended_bytes, &appended_records, &appended_batches, &expired})
         std::move(*family).move_to(families);
     return families;
 }

@@ -169,7 +169,8 @@ LogStats Log::stats() const {
                    .recovery_point = Offset{s.recovery_point.load()},
                    .appended_bytes = s.appended_bytes.load(std::memory_order_relaxed),
                    .appended_records = s.appended_records.load(std::memory_order_relaxed),
-                   .appended_batches = s.appended_batches.load(std::memory_order_relaxed)};
+                   .appended_batches = s.appended_batches.load(std::memory_order_relaxed),
+                   .expired_records = s.expired_records.load(std::memory_order_relaxed)};
     const auto first_unstable = s.first_unstable.load(std::memory_order_acquire);
     stats.last_stable_offset = first_unstable >= 0 ? std::min(Offset{first_unstable}, stats.high_watermark) : stats.high_watermark;
     const auto list = segments();
@@ -489,6 +490,11 @@ Result<AppendInfo> Log::append(MutableBytes records, const AppendOptions& option
         s.appended_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
         s.appended_records.fetch_add(static_cast<std::uint64_t>(headers.records), std::memory_order_relaxed);
         s.appended_batches.fetch_add(headers.batches.size(), std::memory_order_relaxed);
+        // Timestamps in seconds, or of long ago: retention takes them at its next look, which surprises who sent them.
+        const bool dated = config->deletes && appended.max_timestamp.value >= 0;
+        if (dated && s.directory().clock().now() - appended.max_timestamp > config->retention_ms) {
+            s.expired_records.fetch_add(static_cast<std::uint64_t>(headers.records), std::memory_order_relaxed);
+        }
     }
     if (unflushed >= config->flush_messages) TM_TRYV(flush());
     s.tell_end_moved();

@@ -119,6 +119,7 @@ struct LogStats {
     std::size_t segments = 0;
     std::int64_t producers = 0;
     std::uint64_t appended_bytes = 0, appended_records = 0, appended_batches = 0;   ///< since opened
+    std::uint64_t expired_records = 0;              ///< of the appended: already older than retention.ms when they came
     /// Of the first segment's first batch, and the largest of all segments, as far as they are known without reading.
     std::optional<Timestamp> oldest_timestamp = {}, newest_timestamp = {};
 };

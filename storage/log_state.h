@@ -46,7 +46,7 @@ struct Log::State final : CommitTarget {
     std::atomic<bool> closed{false};
     std::atomic<bool> moving{false};               // set under structure_mutex; meanwhile nothing is exchanged
     std::atomic<bool> damaged{false};              // D21: it serves nothing until it is repaired
-    std::atomic<std::uint64_t> appended_bytes{0}, appended_records{0}, appended_batches{0};
+    std::atomic<std::uint64_t> appended_bytes{0}, appended_records{0}, appended_batches{0}, expired_records{0};
 
     Mutex structure_mutex ACQUIRED_BEFORE(append_mutex);
     Mutex flush_mutex ACQUIRED_BEFORE(append_mutex);

@@ -193,8 +193,8 @@ class Directories(unittest.TestCase):
 
 @unittest.skipIf(os.geteuid() != 0, "a file system is mounted")
 class FullDisk(unittest.TestCase):
-    def test_a_full_disk_refuses_appends_and_heals(self):
-        """Case B48, D12: fetches go on; after room is made, appends do too."""
+    def small_disk(self, **settings):
+        """(broker, its data directory) on a file system of 64 MiB."""
         directory = tempfile.mkdtemp(prefix="tidemark-full-")
         data = os.path.join(directory, "data")
         os.makedirs(data)
@@ -203,18 +203,55 @@ class FullDisk(unittest.TestCase):
         self.addCleanup(shutil.rmtree, directory, True)
         self.addCleanup(subprocess.run, ["umount", "-l", data], check=False)
         broker = Broker.__new__(Broker)
-        broker.daemon = Tidemarkd(directory=directory)
+        broker.daemon = Tidemarkd(settings, directory=directory)
         broker.daemon.start()
         broker.port, broker._names, broker.prefix = broker.daemon.port, 0, "full"
         self.addCleanup(broker.close)
-        topic, _ = broker.topic()
-        acknowledged, large = 0, batch([(b"k", bytes(500_000))], int(time.time() * 1000))   # young enough for retention
-        for _ in range(200):
+        return broker, data
+
+    def fill(self, broker, topic, most=200):
+        """Batches that were acknowledged before the disk was full."""
+        large = batch([(b"k", bytes(500_000))], int(time.time() * 1000))   # young enough for retention
+        for acknowledged in range(most):
             answer = broker.produce(topic, large)
             if answer["ErrorCode"]:
-                break
-            acknowledged += 1
-        self.assertEqual(answer["ErrorCode"], 56, answer)
+                self.assertEqual(answer["ErrorCode"], 56, answer)
+                return acknowledged
+        return most
+
+    def test_what_expires_makes_room(self):
+        """Case B48: killed on a full disk it starts, serves fetches, deletes what is expired and takes appends again, all by itself;
+        a cleaning that needs room for a copy waits until then, and says so."""
+        broker, _ = self.small_disk(**{"log.retention.check.interval.ms": 500, "log.cleaner.backoff.ms": 500, "log.initial.task.delay.ms": 0})
+        compacted, _ = broker.topic(cleanup_policy="compact", segment_bytes=5 << 20, min_cleanable_dirty_ratio=1)
+        self.assertEqual(self.fill(broker, compacted, 45), 45)
+        topic, _ = broker.topic(segment_bytes=1 << 20, file_delete_delay_ms=100)
+        self.assertGreater(self.fill(broker, topic), 10)
+        broker.daemon.kill()
+        broker.daemon.start()
+        self.assertLess(self.fill(broker, topic), 10)   # what the kill left to itself, the reserve perhaps
+        for name in topic, compacted:
+            self.assertGreater(len(broker.fetch(name, 0)["Records"]), 500_000)
+        available = next(v for k, v in broker.daemon.metrics().items() if k.startswith("tidemark_log_directory_available_bytes"))
+        self.assertLess(available, 2 << 20)
+
+        def alter(name, key, value):
+            answer = broker.ask("IncrementalAlterConfigs", 1, Resources=[{"ResourceType": 2, "ResourceName": name, "Configs": [{"Name": key, "ConfigOperation": 0, "Value": value}]}])
+            self.assertEqual(answer["Responses"][0]["ErrorCode"], 0, answer)
+
+        alter(compacted, "min.cleanable.dirty.ratio", "0")
+        until(lambda: "not cleaned, for lack of room" in broker.daemon.log(), "the cleaner says that it has no room", 60)
+        before = broker.list_offset(topic, -1)[2]
+        alter(topic, "retention.ms", "1")
+        until(lambda: broker.list_offset(topic, -2)[2] == before, "what has expired goes", 60)
+        until(lambda: self.fill(broker, compacted, 10) == 10, "appends resume", 60)
+        self.assertEqual(broker.daemon.stop(), 0)
+
+    def test_a_full_disk_refuses_appends_and_heals(self):
+        """Case B48, D12: fetches go on; after room is made, appends do too."""
+        broker, data = self.small_disk()
+        topic, _ = broker.topic()
+        acknowledged = self.fill(broker, topic)
         self.assertGreater(acknowledged, 20)
         self.assertEqual(broker.list_offset(topic, -1)[2], acknowledged)
         fetched = broker.fetch(topic, 0)

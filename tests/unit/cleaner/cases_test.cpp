@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cleaner/cleaning.h"
+#include "record/builder.h"
 #include "storage/segment.h"
 #include "tests/support/log/test_log.h"
 
@@ -45,6 +46,39 @@ TEST(CleaningCases, AFetchInAGapFindsWhatFollowsAcrossSegments) {
     EXPECT_EQ(first_batch_at(log, Offset{11}), std::nullopt) << "at the true end";
     ok(log.append("|"));
     EXPECT_EQ(first_batch_at(log, Offset{10}), Offset{10});
+}
+
+/// B31, KAFKA-5490, KAFKA-8335: of a producer whose records are all superseded one batch stays, the last, and goes when the
+/// producer has been forgotten; what it sends next is checked all the same.
+TEST(CleaningCases, OneEmptyBatchOfAProducerNotOneForEachOfItsBatches) {
+    for (const bool new_epochs : {false, true}) {
+        SCOPED_TRACE(new_epochs);
+        TestLog log;
+        const auto send = [&](int i, ProducerEpoch epoch, Sequence sequence) {
+            record::BatchBuilder builder;
+            builder.start({.producer_id = 1, .producer_epoch = epoch, .base_sequence = sequence});
+            builder.append(Offset{0}, log.clock.now(), as_bytes("k"), as_bytes(std::to_string(i)));
+            std::vector<std::byte> batch;
+            builder.finish(batch);
+            return log.log->append(batch, {});
+        };
+        for (int i = 0; i < 1000; ++i) ok(send(i, static_cast<ProducerEpoch>(new_epochs ? i : 0), new_epochs ? 0 : i));
+        ok(log.append("k=last |"));
+        ok(log.clean());
+        EXPECT_EQ(log.text(), "999:(p1) 1000:k=last | ");
+        log.reopen();
+        const ProducerEpoch epoch = new_epochs ? 999 : 0;
+        const Sequence last = new_epochs ? 0 : 999;
+        EXPECT_EQ(send(0, epoch, last + 2).error().code, Errc::out_of_order_sequence);
+        EXPECT_TRUE(send(0, epoch, last).value().duplicate);
+        ok(send(1000, epoch, last + 1));
+
+        log.clock.advance(24h);
+        log.log->expire_producers(log.clock.now());
+        ok(log.append("k=end |"));
+        ok(log.clean());
+        EXPECT_EQ(log.text(), "1002:k=end | ");
+    }
 }
 
 /// KAFKA-17076, KAFKA-20452: the end offset survives the removal of what was there, and a restart without the empty active segment.

@@ -245,6 +245,39 @@ TEST_F(PoolTest, BothLagsBoundACleaning) {
     EXPECT_EQ(records(*log), 1);
 }
 
+/// B24: offsets outside the log are put right at once, although the log is not chosen; a partition that is not there is dropped.
+TEST_F(PoolTest, ACheckpointThatDoesNotFitTheLog) {
+    auto config = compacted();
+    config.min_cleanable_dirty_ratio = 1;
+    const auto log = dirty("a", 3, config);
+    ASSERT_TRUE(log->delete_records_before(Offset{2}));
+    for (const auto* stored : {"0\n1\na 0 1\n", "0\n1\na 0 4\n", "0\n2\na 0 99\nnobody 0 5\n"}) {
+        ASSERT_TRUE(io::replace_content(files_, "/logs/cleaner-offset-checkpoint", as_bytes(stored)));
+        EXPECT_EQ(pool_->run_once().cleaned, std::nullopt) << stored;
+        const auto now = io::read_whole(files_, "/logs/cleaner-offset-checkpoint").value();
+        EXPECT_EQ(as_text(now), "0\n1\na 0 2\n") << stored;
+    }
+}
+
+/// B24: a file that cannot be right is ignored as a whole, and cleaning begins at the log start.
+TEST_F(PoolTest, ACheckpointFileThatCannotBeRight) {
+    int i = 0;
+    for (const auto* content : {"0\n2\na 0 3\n", "0\n1\na 0", "1\n1\na 0 3\n", "0\n2\na 0 1\na 0 3\n"}) {
+        const auto topic = "a" + std::to_string(i++);
+        std::string text(content);
+        for (auto at = text.find("a 0"); at != std::string::npos; at = text.find("a 0", at + 3)) text.replace(at, 1, topic);
+        const auto log = dirty(topic, 3);
+        ASSERT_TRUE(io::replace_content(files_, "/logs/cleaner-offset-checkpoint", as_bytes(text)));
+        reopen(true);
+        const auto again = logs_->find({topic, 0});
+        ASSERT_TRUE(again) << text;
+        EXPECT_EQ(checkpoint(topic), std::nullopt) << text;
+        while (pool_->run_once().cleaned) {}
+        EXPECT_EQ(checkpoint(topic), Offset{3}) << text;
+        EXPECT_EQ(records(*again), 1) << text;
+    }
+}
+
 TEST_F(PoolTest, TheGaugesFollowEachRound) {
     auto config = compacted();
     config.min_cleanable_dirty_ratio = 1;

@@ -129,6 +129,7 @@ TEST(Cases, TimestampsInSeconds) {
     const auto seconds = std::to_string(log.start.value / 1000 - log.start.value);
     log.append("[a=1@" + seconds + " b=1@" + seconds + "]");
     log.append("c=1");
+    EXPECT_EQ(log->stats().expired_records, 2u);
     EXPECT_THAT(apply(log, log.clock.now()), IsEmpty());
     log.append("| [d=1@" + seconds + " e=1@" + seconds + "]");
     log.append("|");
@@ -138,6 +139,33 @@ TEST(Cases, TimestampsInSeconds) {
     EXPECT_EQ(gone[1].text(), "segment 3 to 4 (" + std::to_string(gone[1].bytes) + " bytes, 2 records, largest timestamp 1700000000): retention.ms 604800000: largest timestamp 1700000000");
     EXPECT_EQ(log->log_start_offset(), log->log_end_offset());
     EXPECT_EQ(log->segments()->size(), 1u);
+}
+
+// B36: nothing but such records, in the active segment only: they were accepted and are gone, and the reason is told.
+TEST(Cases, TimestampsInSecondsInTheOnlySegment) {
+    auto config = seven_days();
+    config.segment_ms = storage::unlimited;
+    StorageLog log({.config = config});
+    const auto seconds = std::to_string(log.start.value / 1000 - log.start.value);
+    log.append("a=1@" + seconds + " b=1@" + seconds);
+    EXPECT_EQ(log->stats().expired_records, 2u) << "they came already expired";
+    const auto gone = apply(log, log.clock.now());
+    ASSERT_EQ(gone.size(), 1u);
+    EXPECT_EQ(gone[0].text(), "segment 0 to 1 (" + std::to_string(gone[0].bytes) + " bytes, 2 records, largest timestamp 1700000000): retention.ms 604800000: largest timestamp 1700000000");
+    EXPECT_EQ(log->log_start_offset(), Offset{2});
+    EXPECT_EQ(log->log_end_offset(), Offset{2});
+    EXPECT_EQ(log.text(), "");
+
+    // A limit to how old they may be refuses them, and nothing is counted.
+    config.timestamp_before_max_ms = 86'400'000;
+    log.set_config(config);
+    record::BatchBuilder builder;
+    builder.start({});
+    builder.append(Offset{0}, Timestamp{log.start.value / 1000}, as_bytes("c"), as_bytes("1"));
+    std::vector<std::byte> batch;
+    builder.finish(batch);
+    EXPECT_EQ(log.append_as_client(batch).error().code, Errc::invalid_timestamp);
+    EXPECT_EQ(log->stats().expired_records, 2u);
 }
 
 // A reader that planned its read before the log start moved has its bytes; the next one is told, and nobody else notices.
