@@ -104,10 +104,13 @@ void make(const std::string& path, const std::string& directory, bool crash) {
     const auto leader_epoch = static_cast<LeaderEpoch>(number_or_null(script, "leaderEpoch").value_or(0));
     play_steps(open, script.at("build").as_array(), leader_epoch);
     play_steps(open, steps_of(golden), leader_epoch);
-    const auto described = describe(open);
+    auto described = describe(open);
     if (crash) open.crash();
     else must(open.close());
     open.write_to(directory);
+    // A start forgets the producers that have expired, and what was known of them beyond the records.
+    must(open.open({.clean = !crash, .producers_now = true}));
+    described["producers"] = describe_producers(*open.log);
     std::cout << described << '\n';
 }
 
