@@ -49,13 +49,18 @@ Result<> Log::State::delete_files(SegmentList gone, std::vector<io::Path> snapsh
 }
 
 void Log::State::unlink_later(SegmentList gone, std::vector<io::Path> snapshot_files) {
-    directory().post_after(std::chrono::milliseconds{config.get()->file_delete_delay_ms},
-                         [gone = std::move(gone), snapshot_files = std::move(snapshot_files), &fs = files(), partition = partition] {
+    auto& where = directory();   // they stay there when the log moves
+    where.post_after(std::chrono::milliseconds{config.get()->file_delete_delay_ms},
+                         [gone = std::move(gone), snapshot_files = std::move(snapshot_files), &where, partition = partition] {
+                             const auto done = [&](Result<> removed) {
+                                 if (removed || removed.error().code == Errc::not_found) return;
+                                 log_warning("[{}] {}", partition, where.handled(std::move(removed).error(), "unlinking deleted files").message());
+                             };
                              for (const auto& segment : gone) {
                                  segment->close_files();
-                                 if (auto removed = segment->remove_files(); !removed) log_warning("[{}] {}", partition, removed.error().message());
+                                 done(segment->remove_files());
                              }
-                             for (const auto& file : snapshot_files) (void)fs.remove(file);
+                             for (const auto& file : snapshot_files) done(where.files().remove(file));
                          });
 }
 
