@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "storage/delete_records.h"
 #include "storage/log.h"
 #include "storage/log_state.h"
 #include "storage/recovery.h"
@@ -104,26 +105,59 @@ Result<> Log::delete_oldest_segments(std::size_t count, std::string_view reason)
     return {};
 }
 
-Result<Offset> Log::delete_records_before(std::optional<Offset> offset) {
-    auto& s = *state_;
+namespace {
+
+Result<> move_log_start(Log::State& s, std::optional<Offset> before) {
     TM_TRYV(s.check_usable());
+    Offset start{};
     {
         MutexLock lock(s.append_mutex);
         TM_TRYV(s.load_producers());
-        const auto to = offset.value_or(high_watermark());
-        if (to.value < 0 || to > high_watermark()) {
-            return Error{Errc::offset_out_of_range, "[" + s.partition.text() + "] records before " + std::to_string(to.value) +
-                                                        " cannot be deleted, the high watermark is " + std::to_string(high_watermark().value)};
+        const Offset high_watermark{s.high_watermark.load()};
+        const auto to = before.value_or(high_watermark);
+        if (to.value < 0 || to > high_watermark) {
+            return Error{Errc::offset_out_of_range, "[" + s.partition.text() + "] records before " + std::to_string(to.value) + " cannot be deleted, the high watermark is " + std::to_string(high_watermark.value)};
         }
-        if (to <= log_start_offset()) return log_start_offset();
+        if (to.value <= s.log_start.load()) return {};
         s.raise_log_start(to);
+        start = to;
     }
-    log_info("[{}] the log starts at {}: records deleted by request", s.partition, log_start_offset().value);
+    log_info("[{}] the log starts at {}: records deleted by request", s.partition, start.value);
     s.tell_start_moved();
-    // They were asked to be forgotten: a crash must not bring them back.
-    if (auto written = s.directory().write_now(LogDirectory::Checkpoint::log_starts); !written) return s.failed(std::move(written).error(), "deleting records");
-    return log_start_offset();
+    return {};
 }
+
+}  // namespace
+
+std::vector<Result<Offset>> delete_records(const std::vector<RecordDeletion>& deletions) {
+    struct Checkpoint {
+        LogDirectory* directory;
+        Result<> written;
+    };
+    std::vector<Checkpoint> checkpoints;
+    std::vector<std::size_t> checkpoint_of;       // each deletion's place in them
+    std::vector<Result<Offset>> results;
+    for (const auto& [log, before] : deletions) {
+        auto moved = move_log_start(log->state(), before);
+        results.push_back(moved ? Result<Offset>(log->log_start_offset()) : Result<Offset>(std::move(moved).error()));
+        // Also where it had moved before: the request that moved it may have failed below, or not be done yet.
+        auto* const directory = &log->log_dir();
+        const auto found = std::ranges::find(checkpoints, directory, &Checkpoint::directory);
+        checkpoint_of.push_back(static_cast<std::size_t>(found - checkpoints.begin()));
+        if (found == checkpoints.end()) checkpoints.push_back({directory, {}});
+    }
+    // They were asked to be forgotten: a crash must not bring them back.
+    for (auto& [directory, written] : checkpoints) {
+        written = directory->write_now(LogDirectory::Checkpoint::log_starts);
+        if (!written) written = directory->handled(std::move(written).error(), "deleting records");
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (const auto& written = checkpoints[checkpoint_of[i]].written; results[i] && !written) results[i] = written.error();
+    }
+    return results;
+}
+
+Result<Offset> Log::delete_records_before(std::optional<Offset> offset) { return delete_records({{shared_from_this(), offset}}).front(); }
 
 // --- the cleaner's swap ------------------------------------------------------------------------------------------------
 

@@ -7,17 +7,19 @@
 
 #include "daemon/handlers/common.h"
 #include "daemon/handlers/handlers.h"
+#include "storage/delete_records.h"
 
 namespace tidemark::daemon::handlers {
 
 namespace {
 
-struct Deleted {
+/// The log to delete from, or why nothing is.
+struct Checked {
     ErrorCode error = ErrorCode::none;
-    Offset low_watermark{-1};
+    storage::RecordDeletion deletion = {};
 };
 
-Deleted delete_before(Broker& broker, const metadata::Image& image, const TopicPartition& name, std::int64_t offset) {
+Checked check(Broker& broker, const metadata::Image& image, const TopicPartition& name, std::int64_t offset) {
     if (is_internal_topic(name.topic)) return {ErrorCode::invalid_topic_exception};
     const auto found = find_partition(broker, image, name);
     if (found.error != ErrorCode::none) return {found.error};
@@ -25,9 +27,7 @@ Deleted delete_before(Broker& broker, const metadata::Image& image, const TopicP
     const auto config = found.log->config();
     if (config->compacts && !config->deletes) return {ErrorCode::policy_violation};
     if (offset < -1) return {ErrorCode::offset_out_of_range};
-    const auto start = found.log->delete_records_before(offset == -1 ? std::nullopt : std::optional{Offset{offset}});
-    if (!start) return {to_error_code(start.error())};
-    return {.low_watermark = *start};
+    return {.deletion = {found.log, offset == -1 ? std::nullopt : std::optional{Offset{offset}}}};
 }
 
 struct Asked {
@@ -52,13 +52,26 @@ std::vector<Asked> asked_of(const protocol::DeleteRecordsRequest& request) {
 protocol::DeleteRecordsResponse delete_records(Broker& broker, Call& call, protocol::DeleteRecordsRequest& request) {
     const auto image = broker.image();
     protocol::DeleteRecordsResponse response;
+    std::vector<storage::RecordDeletion> deletions;   // of all partitions together: one checkpoint per log directory
     for (const auto& asked : asked_of(request)) {
         auto& answer = response.topics.emplace_back();
         answer.name = asked.topic;
         for (const auto& [partition, offset] : asked.offsets) {
-            const auto deleted = delete_before(broker, *image, {asked.topic, partition}, offset);
-            answer.partitions.push_back({.partition_index = partition, .low_watermark = deleted.low_watermark.value, .error_code = deleted.error});
-            call.count(deleted.error);
+            auto checked = check(broker, *image, {asked.topic, partition}, offset);
+            answer.partitions.push_back({.partition_index = partition, .low_watermark = -1, .error_code = checked.error});
+            if (checked.error == ErrorCode::none) deletions.push_back(std::move(checked.deletion));
+        }
+    }
+    const auto deleted = storage::delete_records(deletions);
+    auto next = deleted.begin();
+    for (auto& topic : response.topics) {
+        for (auto& partition : topic.partitions) {
+            if (partition.error_code == ErrorCode::none) {
+                const auto& start = *next++;
+                if (start) partition.low_watermark = start->value;
+                else partition.error_code = to_error_code(start.error());
+            }
+            call.count(partition.error_code);
         }
     }
     return response;
