@@ -120,6 +120,11 @@ Case::Case(std::string path, const Switches& switches, const std::string& expect
     if (fs::exists(fs::path(path_) / "mtimes.json")) mtimes_ = read_json(fs::path(path_) / "mtimes.json");
     if (expectation.empty()) return;
     own_ = read_json(expectation);
+    if (const auto* config = own_.if_contains("config")) {
+        const auto asks_for = [&](const char* key) { return config->as_object().contains(key); };
+        switches_.retention.future_timestamps_use_file_time = asks_for("log.retention.future.timestamps");
+        switches_.retention.min_timestamp_uses_file_time = asks_for("log.retention.mintimestamp.fallback");
+    }
     for (const auto& [step, own] : own_.at("steps").as_object()) {
         const auto* outcome = own.as_object().if_contains("outcome");
         if (outcome == nullptr) continue;
@@ -153,6 +158,7 @@ std::map<std::string, std::string> Case::settings(const json::object& args) cons
     };
     take(expect_.if_contains("config"));
     take(args.if_contains("config"));
+    take(own_.if_contains("config"));
     return out;
 }
 
@@ -189,9 +195,10 @@ storage::LogConfig log_config(const std::map<std::string, std::string>& settings
         else if (key == "message.timestamp.before.max.ms") config.timestamp_before_max_ms = std::stoll(value);
         else if (key == "retention.ms") config.retention_ms = unlimited_if_negative(value);
         else if (key == "retention.bytes") config.retention_bytes = unlimited_if_negative(value);
+        else if (key == "log.retention.mintimestamp") config.retention_min_timestamp = Timestamp{std::stoll(value)};
         else if (key == "file.delete.delay.ms") config.file_delete_delay_ms = std::stoll(value);
         else if (key == "compression.type") config.compression.codec = codec_setting(value);
-        else if (!key.starts_with("log.cleaner.") && key != "producer.id.expiration.ms" && key != "message.max.bytes" && key != "transaction.max.timeout.ms") {
+        else if (!key.starts_with("log.cleaner.") && !key.starts_with("log.retention.") && key != "producer.id.expiration.ms" && key != "message.max.bytes" && key != "transaction.max.timeout.ms") {
             throw std::runtime_error("unknown setting " + key);
         }
     }

@@ -69,7 +69,7 @@ public:
     const json::object& script() const { return script_; }
     /// The directory that the action with this index begins with: "before", or what the last one before it left.
     std::string directory_before(std::size_t action) const;
-    /// Settings of an action: the case's, and its own over them.
+    /// Settings of an action: the case's, its own over them, and the expectation's over both.
     std::map<std::string, std::string> settings(const json::object& args) const;
     /// File times of a stored directory.
     std::map<std::string, std::int64_t> modified(const std::string& directory) const;

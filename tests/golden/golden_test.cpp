@@ -1,6 +1,7 @@
 // golden_test [--parity] [--filter TEXT] [DIRECTORY…]: plays golden cases on the project's own storage, cleaner and retention, twice:
 // with every difference from Kafka turned off, against what Kafka did; and with the defaults, against the same, or where a
-// difference shows, against the project's own expectation (differences/<case>.json). --parity leaves the second out. A
+// difference shows, against the project's own expectation (differences/<case>.json); and once more for each
+// differences/<case>+<what>.json, whose settings ask for something that Kafka does not have. --parity leaves these out. A
 // DIRECTORY is a case or holds cases; without one, the shared golden data. Prints a line per case; exit code 1 when one
 // failed, 77 when there was nothing to play.
 #include <algorithm>
@@ -72,11 +73,22 @@ void play_case(const Case& which, const char* how, Counts& counts) {
     std::printf("%-4s  %s  %s  %d\n%s", failures.empty() ? "ok" : "FAIL", which.name().c_str(), how, played, failures.c_str());
 }
 
+std::vector<fs::path> settings_of(const std::string& name) {
+    std::vector<fs::path> files;
+    if (!fs::exists(expectations)) return files;
+    for (const auto& entry : fs::directory_iterator(expectations)) {
+        if (entry.path().filename().string().starts_with(name + "+")) files.push_back(entry.path());
+    }
+    std::ranges::sort(files);
+    return files;
+}
+
 void play(const std::string& path, bool parity_only, Counts& counts) {
     play_case(Case(path), "parity", counts);
     if (parity_only) return;
     const auto own = expectations / (fs::path(path).filename().string() + ".json");
     play_case(Case(path, golden::Switches::ours(), fs::exists(own) ? own.string() : std::string{}), "defaults", counts);
+    for (const auto& asked : settings_of(fs::path(path).filename().string())) play_case(Case(path, golden::Switches::ours(), asked.string()), asked.stem().c_str(), counts);
 }
 
 }  // namespace
@@ -107,7 +119,7 @@ int main(int argc, char** argv) {
     }
     Counts counts;
     for (const auto& path : cases) play(path, parity_only, counts);
-    std::printf("%zu cases, %s: %d failed\n", cases.size(), parity_only ? "in parity" : "each in parity and with the defaults", counts.failed_cases);
+    std::printf("%zu cases, %s: %d failed\n", cases.size(), parity_only ? "in parity" : "each in parity and with the defaults, some with settings of ours", counts.failed_cases);
     for (const auto& [kind, n] : counts.played) std::printf("    %4d  %s\n", n, kind.c_str());
     return counts.failed_cases == 0 ? 0 : 1;
 }
