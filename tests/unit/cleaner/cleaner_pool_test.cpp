@@ -660,6 +660,39 @@ TEST_F(PoolTest, RetentionOfCompactedLogsRunsHere) {
     EXPECT_TRUE(pool_->run_once().cleaned);             // and cleaning goes on above
 }
 
+/// KAFKA-9826, KAFKA-9133: "nothing" was read as "that segment", picked and thrown away in a loop.
+TEST_F(PoolTest, ACheckpointInsideTheActiveSegmentStartsNothing) {
+    for (const bool deleted_by_request : {true, false}) {
+        auto config = compacted();
+        config.deletes = true;
+        config.max_compaction_lag_ms = 500;
+        const auto topic = deleted_by_request ? "deleted" : "checkpointed";
+        const auto log = create(topic, config);
+        ASSERT_TRUE(log->truncate_fully_and_start_at(Offset{100}));
+        for (int i = 0; i < 100; ++i) append(*log, "k" + std::to_string(i), "v");
+        ASSERT_TRUE(logs_->write_cleaner_checkpoint({topic, 0}, Offset{150}));
+        if (deleted_by_request) {
+            ASSERT_TRUE(log->delete_records_before(Offset{150}));
+        }
+        CleanerOptions kafkas;
+        kafkas.differences = Differences::none();           // nobody rolls an idle segment
+        make_pool(kafkas);
+        reports_.clear();
+        for (int i = 0; i < 20; ++i) {
+            clock_.advance(50ms);
+            EXPECT_FALSE(pool_->run_once().cleaned);
+        }
+        EXPECT_THAT(reports_, IsEmpty());
+        EXPECT_EQ(checkpoint(topic), Offset{150}) << "and it stays what it was";
+        EXPECT_EQ(stats_of(topic).decision.cleanable_bytes, 0);
+        ASSERT_TRUE(log->roll());
+        EXPECT_EQ(pool_->run_once().cleaned, (TopicPartition{topic, 0}));
+        ASSERT_EQ(reports_.size(), 1u);
+        EXPECT_EQ(reports_[0].first_dirty, Offset{150});
+        EXPECT_EQ(checkpoint(topic), Offset{200});
+    }
+}
+
 TEST_F(PoolTest, TruncationAndRemovalReachTheCheckpoint) {
     const auto log = dirty("t", 5);
     ASSERT_TRUE(pool_->run_once().cleaned);

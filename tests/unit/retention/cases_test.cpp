@@ -1,7 +1,10 @@
 // Situations in which brokers deleted too much, too little or the wrong thing in public.
 #include <gmock/gmock.h>
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
 #include "io/faulty_file_system.h"
+#include "metadata/effective_config.h"
 #include "record/builder.h"
 #include "retention/apply.h"
 #include "storage/log_directory.h"
@@ -139,6 +142,87 @@ TEST(Cases, TimestampsInSeconds) {
     EXPECT_EQ(gone[1].text(), "segment 3 to 4 (" + std::to_string(gone[1].bytes) + " bytes, 2 records, largest timestamp 1700000000): retention.ms 604800000: largest timestamp 1700000000");
     EXPECT_EQ(log->log_start_offset(), log->log_end_offset());
     EXPECT_EQ(log->segments()->size(), 1u);
+
+    config.timestamp_before_max_ms = 604'800'000;
+    log.set_config(config);
+    record::BatchBuilder builder;
+    builder.start({});
+    builder.append(Offset{0}, log.start - 604'800'001, as_bytes("k"), as_bytes("v"));
+    std::vector<std::byte> bytes;
+    builder.finish(bytes);
+    EXPECT_EQ(log.append_as_client(bytes).error().code, Errc::invalid_timestamp);
+}
+
+// Clients that leave the header's largest timestamp out, or invent one: the records decide when the segment is old.
+TEST(Cases, ALargestTimestampThatTheClientLeftOutOrInvented) {
+    for (const auto type : {record::TimestampType::create_time, record::TimestampType::log_append_time}) {
+        for (const auto codec : {record::Codec::none, record::Codec::gzip}) {
+            for (const std::int64_t claimed : {-1, 0, 999'999}) {
+                auto config = seven_days();
+                config.timestamp_type = type;
+                config.segment_ms = storage::unlimited;
+                StorageLog log({.config = config});
+                record::BatchBuilder builder;
+                builder.start({.codec = codec});
+                std::int64_t offset = 0;
+                for (const auto t : {1000, 5000, 3000}) builder.append(Offset{offset++}, Timestamp{t}, as_bytes("k"), as_bytes("v"));
+                std::vector<std::byte> bytes;
+                builder.finish(bytes);
+                store_be(bytes.data() + 35, claimed);
+                store_be(bytes.data() + 17, crc32c(Bytes(bytes).subspan(21)));
+                ASSERT_TRUE(log.append_as_client(bytes));
+                const auto largest = type == record::TimestampType::create_time ? Timestamp{5000} : log.start;
+                EXPECT_THAT(apply(log, largest + 604'800'000), IsEmpty()) << claimed;
+                const auto gone = apply(log, largest + 604'800'001);
+                ASSERT_EQ(gone.size(), 1u) << claimed;
+                EXPECT_EQ(gone[0].largest_record_timestamp, largest);
+            }
+        }
+    }
+}
+
+// -1 was subtracted from the clock, or fell back to seven days: every level's value, ten years later.
+TEST(Cases, UnlimitedIsUnlimitedWhereverItIsSaid) {
+    constexpr auto longest = "9223372036854775807";
+    constexpr std::int64_t ten_years = 315'576'000'000;
+    struct Row {
+        metadata::ConfigMap broker, topic;
+        std::int64_t kept_ms;                               // how long a record stays; -1: for ever
+    };
+    const std::vector<Row> rows = {
+        {{}, {}, 604'800'000},
+        {{{"log.retention.hours", "1"}}, {}, 3'600'000},
+        {{{"log.retention.hours", "1"}, {"log.retention.minutes", "2"}}, {}, 120'000},
+        {{{"log.retention.hours", "1"}, {"log.retention.minutes", "2"}, {"log.retention.ms", "1"}}, {}, 1},
+        {{{"log.retention.hours", "-1"}}, {}, -1},
+        {{{"log.retention.hours", "1"}, {"log.retention.minutes", "-1"}}, {}, -1},
+        {{{"log.retention.minutes", "1"}, {"log.retention.ms", "-1"}}, {}, -1},
+        {{{"log.retention.ms", longest}}, {}, -1},
+        {{{"log.retention.ms", "-1"}}, {{"retention.ms", "1"}}, 1},
+        {{{"log.retention.ms", "1"}}, {{"retention.ms", "-1"}}, -1},
+        {{{"log.retention.ms", "1"}}, {{"retention.ms", longest}}, -1},
+        {{{"log.retention.ms", "1"}}, {{"retention.ms", "0"}}, 0},
+        {{{"log.retention.ms", "-1"}, {"log.retention.bytes", "-1"}}, {}, -1},
+        {{{"log.retention.ms", "-1"}, {"log.retention.bytes", longest}}, {}, -1},
+        {{{"log.retention.ms", "-1"}, {"log.retention.bytes", "1"}}, {{"retention.bytes", "-1"}}, -1},
+    };
+    for (const auto& row : rows) {
+        auto config = metadata::log_config({.broker = {}, .cluster = {}, .file = row.broker}, row.topic);
+        StorageLog log({.config = config});
+        log.append("a=1 | b=1");
+        const auto where = testing::PrintToString(row.broker) + testing::PrintToString(row.topic);
+        if (row.kept_ms < 0) {
+            EXPECT_THAT(apply(log, log.start + ten_years), IsEmpty()) << where;
+        } else {
+            EXPECT_THAT(apply(log, log.start + row.kept_ms), IsEmpty()) << where;
+            EXPECT_EQ(apply(log, log.start + row.kept_ms + 1).size(), 2u) << where << ": the active segment too";
+        }
+    }
+    for (const auto& [bytes, left] : std::vector<std::pair<const char*, std::size_t>>{{"1", 1}, {"0", 0}, {"70", 1}, {"71", 2}, {"-1", 2}}) {
+        StorageLog log({.config = metadata::log_config({.broker = {}, .cluster = {}, .file = {{"log.retention.bytes", "5"}}}, {{"retention.ms", "-1"}, {"retention.bytes", bytes}})});
+        log.append("a=1 | b=1");
+        EXPECT_EQ(apply(log, log.start + ten_years).size(), 2 - left) << bytes;
+    }
 }
 
 // B36: nothing but such records, in the active segment only: they were accepted and are gone, and the reason is told.

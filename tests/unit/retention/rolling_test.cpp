@@ -89,6 +89,9 @@ TEST(Rolling, AnEmptySegmentStays) {
     EXPECT_EQ(log->segments()->size(), 1u);
     log.append("a=1");
     EXPECT_EQ(log.text(), "0:a=1");
+    log.clock.advance(std::chrono::hours{1});
+    ASSERT_TRUE(log.append_as_client({})) << "nothing at all";
+    EXPECT_EQ(log->segments()->size(), 1u);
 }
 
 }  // namespace
