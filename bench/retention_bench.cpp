@@ -30,6 +30,7 @@ public:
         config->retention_bytes = 1 << 30;
         config->retention_min_timestamp = Timestamp{1};
         config->index_interval_bytes = 4096;
+        config->segment_index_bytes = 4096;   // in memory a file is as large as it says: 10 MiB for each index otherwise
         for (std::int64_t i = 0; i < count; ++i) fill(*manager_->create({fmt::format("a-topic-of-usual-length-{}", i / 10), static_cast<std::int32_t>(i % 10)}, Uuid::random(), config).value());
     }
     ~Logs() { (void)manager_->close(1); }
