@@ -1,7 +1,9 @@
 """Deletion seen by clients, in real time: by age, by a client's own minimum timestamp (KIP-47), while they read, and foretold by `tidemark plan`."""
 
 import os
+import shutil
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -202,6 +204,83 @@ class Retention(unittest.TestCase):
         series = daemon.metrics()
         self.assertEqual(series['tidemark_log_oldest_timestamp_seconds{topic="planned",partition="0"}'], (base + 2000) / 1000)
         self.assertEqual(series['tidemark_log_newest_timestamp_seconds{topic="planned",partition="0"}'], (base + 3000) / 1000)
+
+    def test_a_clock_that_is_not_believed(self):
+        """D23: behind what an earlier run saw, deletion by time waits, what does not ask for the time goes on; until it is confirmed."""
+        daemon, connection = self.daemon()
+        for topic, configs in (("timed", {"retention.ms": 1000}), ("sized", {"retention.ms": -1, "retention.bytes": 0}), ("dated", {"retention.ms": -1, "log.retention.mintimestamp": now_ms()})):
+            self.assertEqual(connection.create_topic(topic, 1, configs), 0)
+        self.assertEqual(daemon.stop(), 0)
+        with open(os.path.join(daemon.data, "tidemark-clock"), "w", encoding="utf-8") as file:
+            file.write(f"{now_ms() + 86400_000}\n")
+        daemon.start()
+        connection = kafka_wire.Connection(daemon.port)
+        self.addCleanup(connection.close)
+        self.assertEqual(daemon.metrics()["tidemark_clock_trusted"], 0)
+        self.assertRegex(daemon.log(), r"error\W.*the clock is \d+ ms behind the time that was seen before: deletion by time")
+        for topic in ("timed", "sized", "dated"):
+            self.put(connection, topic, b"x", now_ms() - 5000)
+        for topic in ("sized", "dated"):
+            until(lambda t=topic: connection.list_offset(t, 0, -2)[2] == 1, f"{topic} needs no clock")
+        ran = daemon.metrics()["tidemark_retention_runs_total"]
+        until(lambda: daemon.metrics()["tidemark_retention_runs_total"] >= ran + 2, "two more looks")
+        self.assertEqual(connection.list_offset("timed", 0, -2)[2], 0)
+        self.assertEqual(daemon.admin("POST", "/v1/clock/confirm")[0], 200)
+        until(lambda: connection.list_offset("timed", 0, -2)[2] == 1, "the time was confirmed")
+        self.assertEqual(daemon.metrics()["tidemark_clock_trusted"], 1)
+
+    def test_records_that_come_too_late(self):
+        """Seconds where milliseconds belong: acknowledged, deleted at the next look with a reason; refused where that is asked for."""
+        daemon, connection = self.daemon(**{"log.retention.check.interval.ms": 3600000, "log.initial.task.delay.ms": 3600000})
+        self.assertEqual(connection.create_topic("seconds", 1, {"retention.ms": 604800000}), 0)
+        seconds = now_ms() // 1000
+        self.put(connection, "seconds", b"1", seconds)
+        self.put(connection, "seconds", b"2", seconds)
+        self.assertEqual(daemon.admin("POST", "/v1/retention")[0], 200)
+        self.assertEqual(connection.list_offset("seconds", 0, -2)[2], 2)
+        self.assertIn(f"largest timestamp {seconds}): retention.ms 604800000: largest timestamp {seconds}", daemon.log())
+        self.assertEqual(connection.alter_topic("seconds", "message.timestamp.before.max.ms", 604800000), 0)
+        self.assertEqual(connection.produce("seconds", 0, kafka_wire.batch([(None, b"4")], seconds))[0], 32, "INVALID_TIMESTAMP")
+
+    @unittest.skipIf(os.geteuid() != 0, "a file system is mounted")
+    def test_a_full_disk_is_freed_by_retention(self):
+        """Killed on a full disk, it starts, deletes what is expired and takes appends again, without anybody's help."""
+        directory = tempfile.mkdtemp(prefix="tidemark-full-")
+        self.addCleanup(shutil.rmtree, directory, True)
+        data = os.path.join(directory, "data")
+        os.makedirs(data)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", data], capture_output=True, check=False).returncode:
+            self.skipTest("no mounts here")
+        self.addCleanup(subprocess.run, ["umount", "-l", data], check=False)
+        daemon = Tidemarkd({**FAST, "log.initial.task.delay.ms": 3600000}, directory=directory)
+        daemon.start()
+        self.addCleanup(daemon.close)
+        connection = kafka_wire.Connection(daemon.port)
+        small_segments = {"segment.bytes": 2 << 20, "segment.index.bytes": 4096}
+        self.assertEqual(connection.create_topic("bulk", 1, {**small_segments, "retention.ms": 30_000, "file.delete.delay.ms": 100}), 0)
+        self.assertEqual(connection.create_topic("keyed", 1, {**small_segments, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0.01, "min.compaction.lag.ms": 1}), 0)
+        later = now_ms() + 30_000   # from when on there is something to clean, and something expired
+        for n in range(20):
+            self.assertEqual(connection.produce("keyed", 0, kafka_wire.batch([(b"%d" % n, bytes(300_000))], later))[0], 0)
+        appended, large = 0, kafka_wire.batch([(b"k", bytes(900_000))], later - 30_000)
+        while (error := connection.produce("bulk", 0, large)[0]) == 0:
+            appended += 1
+        self.assertEqual(error, 56, "KAFKA_STORAGE_ERROR")
+        self.assertGreater(appended, 10)
+        self.assertLess(now_ms(), later, "the disk was full before there was anything to clean")
+        self.assertGreater(len(connection.fetch("bulk", 0, 0)[2]), 900_000, "fetches go on")
+        until(lambda: "[keyed-0] not cleaned, for lack of room" in daemon.log(), "the cleaner says that there is no room for a copy", 60)
+        until(lambda: now_ms() > later, "the records are old", 60)
+        connection.close()
+        daemon.kill()
+        daemon.settings["log.initial.task.delay.ms"] = 0
+        daemon.start()
+        connection = kafka_wire.Connection(daemon.port)
+        self.addCleanup(connection.close)
+        until(lambda: connection.list_offset("bulk", 0, -2)[2] == appended, "what is expired goes")
+        until(lambda: connection.produce("bulk", 0, large)[0] == 0, "appends resume")
+        self.assertEqual(len({key for _, key, _ in connection.read_all("keyed", 0)}), 20, "nothing else is gone")
+        self.assertEqual(daemon.stop(), 0)
 
     def test_delete_records(self):
         daemon, connection = self.daemon()

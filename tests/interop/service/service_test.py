@@ -13,7 +13,7 @@ import time
 import unittest
 
 import kafka_wire
-from tidemarkd import Tidemarkd, program, until
+from tidemarkd import ROOT, Tidemarkd, program, until
 
 
 def run(*arguments, **options):
@@ -109,6 +109,17 @@ class Serving(unittest.TestCase):
         self.assertIsNotNone(promtool, "promtool is in Debian's package prometheus")
         checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
         self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+
+    def test_every_metric_is_explained(self):
+        connection = self.connect()
+        connection.create_topic("explained")
+        connection.create_topic("compacted", 1, {"cleanup.policy": "compact"})
+        put(connection, "explained", [b"x"])
+        with open(os.path.join(ROOT, "docs", "operating.md"), encoding="utf-8") as file:
+            document = file.read()
+        families = [line.split()[2] for line in self.daemon.get("/metrics")[1].splitlines() if line.startswith("# TYPE ")]
+        self.assertGreater(len(families), 80)
+        self.assertEqual([name for name in families if f"`{name}" not in document], [])
 
     def test_series_of_a_deleted_topic_vanish(self):
         connection = self.connect()
