@@ -161,6 +161,14 @@ TEST(Case, B10_TheFirstRecordWithTheLargestTimestamp) {
     }
     config.compression.codec.reset();
     config.timestamp_type = record::TimestampType::log_append_time;
+    // Compaction took the record with the largest timestamp: the largest of those that are left.
+    StorageLog cleaned{{.config = small_indexes()}};
+    cleaned.append("a=1@0 b=1@9 c=1@5 | a=2@3");
+    const auto survivors = cleaned->create_cleaned_segment(Offset{0}).value();
+    ASSERT_TRUE(survivors->append(batch_of({.base_offset = Offset{2}}, {cleaned.start.value + 5})));
+    ASSERT_TRUE(survivors->finish_cleaned(cleaned.clock.now()));
+    ASSERT_TRUE(cleaned->replace_segments({survivors}, {cleaned->segments()->front()}));
+    EXPECT_EQ(found(cleaned->offset_of_max_timestamp(Isolation::read_uncommitted)), Found(2, cleaned.start.value + 5));
     StorageLog broker_time{{.config = config}};
     broker_time.append("[a=1@5 a=2@9 a=3@7]");
     EXPECT_EQ(found(broker_time->offset_of_max_timestamp(Isolation::read_uncommitted)), Found(0, broker_time.clock.now().value));

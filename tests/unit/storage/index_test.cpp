@@ -155,6 +155,7 @@ protected:
 
 TEST_F(TimeIndexTest, LooksUpTheYoungestThatIsNotYounger) {
     EXPECT_EQ(lookup(100), (TimeIndex::Entry{no_timestamp, Offset{45}}));
+    EXPECT_EQ(index.last().value(), (TimeIndex::Entry{no_timestamp, Offset{45}}));
     fill(10);
     EXPECT_EQ(lookup(9), (TimeIndex::Entry{no_timestamp, Offset{45}}));
     EXPECT_EQ(lookup(25), (TimeIndex::Entry{Timestamp{20}, Offset{65}}));

@@ -6,6 +6,7 @@
 #include "io/faulty_file_system.h"
 #include "record/builder.h"
 #include "storage/checkpoint.h"
+#include "storage/delete_records.h"
 #include "storage/recovery.h"
 #include "storage/segments_file.h"
 
@@ -205,6 +206,56 @@ TEST_F(LogManagerTest, DeletedRecordsStayDeletedWhateverHappens) {
     ASSERT_TRUE(log->delete_records_before(Offset{2}));
     ASSERT_TRUE(open());  // killed
     EXPECT_EQ(manager->find({"orders", 0})->log_start_offset(), Offset{2});
+}
+
+TEST_F(LogManagerTest, ManyDeletionsOfRecordsCostACheckpointPerDirectory) {
+    options.log_dirs = {"/a", "/b"};
+    io::FaultyFileSystem disk{{.clock = &clock}};
+    auto m = LogManager::open(disk, clock, options, {.cluster_id = "c"}).value();
+    ASSERT_TRUE(m->load([&](const FoundLog&) { return config; }));
+    std::vector<RecordDeletion> deletions;
+    for (int p = 0; p < 40; ++p) {
+        deletions.push_back({m->create({"t", p}, topic_id, config).value(), Offset{2}});
+        for (int i = 0; i < 3; ++i) append(*deletions.back().log);
+    }
+    deletions[5].before = Offset{4};    // above the high watermark
+    deletions[6].before.reset();        // the high watermark itself
+    std::vector<std::string> renamed;
+    const auto count = [&](io::FaultOptions faults) {
+        renamed.clear();
+        faults.counted = [&](const io::Call& c) { return c.operation == io::Operation::rename; };
+        faults.before = [&](const io::Call& c) {
+            if (c.operation == io::Operation::rename) renamed.push_back(c.to);
+        };
+        faults.clock = &clock;
+        disk.inject(faults);
+    };
+    count({});
+    const auto starts = delete_records(deletions);
+    for (std::size_t p = 0; p < starts.size(); ++p) {
+        if (p == 5) {
+            EXPECT_EQ(starts[p].error().code, Errc::offset_out_of_range);
+        } else {
+            EXPECT_EQ(starts[p].value(), Offset{p == 6 ? 3 : 2});
+        }
+    }
+    EXPECT_THAT(renamed, UnorderedElementsAre("/a/log-start-offset-checkpoint", "/b/log-start-offset-checkpoint"));
+    count({});
+    EXPECT_EQ(delete_records({deletions[0]}).front().value(), Offset{2});
+    EXPECT_THAT(renamed, IsEmpty()) << "it is on the disk";
+
+    // A disk without room: what could not be made durable is not promised, neither now nor when it is asked for again.
+    const auto in_a = deletions[0].log->log_dir().path() == "/a" ? 0 : 1;
+    const std::vector<RecordDeletion> more = {{deletions[in_a].log, Offset{3}}, {deletions[1 - in_a].log, Offset{3}}};
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        count({.fail_at = 0, .fail_calls = 2, .fault = io::Fault::no_space});
+        const auto refused = delete_records(more);
+        EXPECT_EQ(refused[0].error().code, Errc::no_space);
+        EXPECT_EQ(refused[1].value(), Offset{3}) << "the other directory has room";
+    }
+    count({});
+    EXPECT_EQ(delete_records(more).front().value(), Offset{3});
+    EXPECT_THAT(renamed, ElementsAre("/a/log-start-offset-checkpoint"));
 }
 
 TEST_F(LogManagerTest, TasksRunByTheirIntervals) {

@@ -421,6 +421,21 @@ TEST(Log, ATimeIsFoundInsideItsBatch) {
     }
 }
 
+TEST(Log, ATimeIsFoundBetweenIndexEntries) {
+    auto config = tiny();
+    config.index_interval_bytes = 100;   // every second batch
+    StorageLog log{{.config = config}};
+    ASSERT_TRUE(log->truncate_fully_and_start_at(Offset{40}));
+    for (int offset = 40; offset < 50; ++offset) log.append("k=v@" + std::to_string(10 * offset));
+    ASSERT_GT(log->segments()->front()->time_index_bytes().value(), 24);
+    for (const auto& [time, offset] : std::vector<std::pair<int, int>>{{420, 42}, {421, 43}, {430, 43}, {431, 44}, {491, -1}, {401, 41}, {399, 40}}) {
+        const auto found = log->offset_for_time(log.start + time, Isolation::read_uncommitted).value();
+        EXPECT_EQ(found ? found->offset.value : -1, offset) << time;
+    }
+    ASSERT_TRUE(log->truncate_to(Offset{45}));
+    EXPECT_EQ(log->offset_of_max_timestamp(Isolation::read_uncommitted).value()->offset, Offset{44}) << "the largest of what is left";
+}
+
 TEST(Log, BeyondTheLastRecordNothingIsFound) {
     StorageLog log{{.config = tiny()}};
     EXPECT_EQ(log->offset_for_time(Timestamp{0}, Isolation::read_uncommitted).value(), std::nullopt);

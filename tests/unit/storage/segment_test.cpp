@@ -96,6 +96,21 @@ TEST_F(SegmentTest, KnowsItsLargestTimestamp) {
     EXPECT_EQ(again->next_offset().value(), Offset{4});
 }
 
+TEST_F(SegmentTest, RenamingMakesNoIndexThatIsNotThere) {
+    auto segment = create(0);
+    append(*segment, 0, {1});
+    ASSERT_TRUE(segment->become_inactive());
+    for (const auto kind : {FileKind::offset_index, FileKind::time_index}) ASSERT_TRUE(files.remove(segment->path().of(kind)));
+    auto again = open(0, {false, false, false});
+    ASSERT_TRUE(again->rename_to(FileSuffix::deleted));
+    EXPECT_EQ(again->log_path(), "/00000000000000000000.log.deleted");
+    const auto there = files.list("/").value();
+    ASSERT_EQ(there.size(), 1u);
+    EXPECT_EQ(there.front().name, "00000000000000000000.log.deleted");
+    ASSERT_TRUE(again->remove_files());
+    EXPECT_THAT(files.list("/").value(), testing::IsEmpty());
+}
+
 TEST_F(SegmentTest, RollsByWhatTheMessagesSay) {
     auto segment = create(0);
     const auto rolls = [&](std::int64_t timestamp, std::int64_t bytes = 70, std::int64_t last = 10, std::int64_t limit = 10'000) {
@@ -176,6 +191,13 @@ TEST_F(SegmentTest, TruncationToNothingStartsItsTimeAnew) {
     EXPECT_EQ(segment->created_at(), created + 5000);
     EXPECT_EQ(segment->first_batch_timestamp().value(), std::nullopt);
     EXPECT_EQ(segment->first_append_time(), std::nullopt);
+    clock.advance(std::chrono::hours{1});
+    const auto rolls_for = [&](std::int64_t last) {
+        return segment->should_roll_for({.segment_bytes = 10'000, .segment_ms = 1000, .append_bytes = 70, .append_max_timestamp = Timestamp{9'000'000'000'000},
+                                         .append_last_offset = Offset{last}, .now = clock.now()}).value();
+    };
+    EXPECT_FALSE(rolls_for(0)) << "its indexes have room and it is empty";
+    EXPECT_TRUE(rolls_for(2147483648)) << "but an offset that does not fit does not fit";
     append(*segment, 0, {7});
     EXPECT_EQ(segment->first_batch_timestamp().value(), Timestamp{7});
     EXPECT_EQ(segment->largest_record_timestamp().value(), Timestamp{7});
