@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cleaner/cleaning.h"
+#include "io/faulty_file_system.h"
 #include "record/builder.h"
 #include "storage/segment.h"
 #include "tests/support/log/test_log.h"
@@ -143,7 +144,13 @@ TEST(CleaningCases, StatsOfAPartialPass) {
 /// Retention, or DeleteRecords, takes the sources away while the pass reads them.
 TEST(CleaningCases, SourcesThatVanishBeforeTheSwap) {
     for (int vanish_at = 0;; ++vanish_at) {
-        TestLog log;
+        std::map<std::string, int> renamed;
+        ManualClock clock;
+        io::FaultyFileSystem disk({.before = [&](const io::Call& call) { renamed[call.path] += call.operation == io::Operation::rename && call.to.ends_with(".deleted"); }, .clock = &clock});
+        TestLogOptions options;
+        options.files = &disk;
+        options.clock = &clock;
+        TestLog log(options);
         ok(log.append("a=1 | b=1 | a=2 | z=1"));
         Throttle throttle(log.clock);
         int calls = 0;
@@ -156,6 +163,7 @@ TEST(CleaningCases, SourcesThatVanishBeforeTheSwap) {
         };
         (void)run_pass(*log.log, {.first_dirty = Offset{0}, .cleanable_end = Offset{3}}, {}, log.work, throttle, log.clock, keep_going);
         if (calls <= vanish_at) break;
+        for (const char* file : {"00000000000000000000.log", "00000000000000000001.log", "00000000000000000002.log"}) EXPECT_EQ(renamed[std::string{"/logs/t-0/"} + file], 1) << file << ", " << vanish_at;
         EXPECT_EQ(log.log->log_start_offset(), Offset{3}) << vanish_at;
         EXPECT_THAT(log.text(), testing::EndsWith("3:z=1")) << vanish_at;
         EXPECT_THAT(log.text(), testing::Not(HasSubstr("=1 |"))) << "what was deleted is not back; call " << vanish_at;
@@ -279,40 +287,6 @@ TEST(CleaningCases, AnAbortedValueShadowsNothing) {
     ok(log.clean());
     EXPECT_EQ(log.text(), "0:k=v1 1:commit1 3:abort1 4:other=1 5:commit1 | ") << "both see v1";
     EXPECT_EQ(log.committed().at("k"), "v1");
-}
-
-/// KAFKA-5490, KAFKA-8335: 1,000 batches of one producer, with sequences that grow or begin anew with each epoch.
-TEST(CleaningCases, OneEmptyBatchPerProducerHoweverManyItSent) {
-    for (const bool new_epochs : {false, true}) {
-        TestLog log;
-        const auto send = [&](ProducerEpoch epoch, Sequence sequence) {
-            record::BatchBuilder builder;
-            builder.start({.producer_id = 1, .producer_epoch = epoch, .base_sequence = sequence});
-            builder.append(Offset{0}, log.clock.now(), as_bytes("a"), as_bytes("v"));
-            std::vector<std::byte> bytes;
-            builder.finish(bytes);
-            return log.log->append(bytes, {});
-        };
-        for (int i = 0; i < 1000; ++i) ok(send(static_cast<ProducerEpoch>(new_epochs ? i : 0), new_epochs ? 0 : i));
-        ok(log.append("a=x |"));
-        ok(log.clean());
-        EXPECT_EQ(log.text(), "999:(p1) 1000:a=x | ");
-        for (const auto& name : log.files()) {
-            if (name.ends_with(".snapshot")) ok(log.disk.remove("/logs/t-0/" + name));
-        }
-        log.reopen(false);
-        const ProducerEpoch epoch = new_epochs ? 999 : 0;
-        const Sequence next = new_epochs ? 1 : 1000;
-        EXPECT_EQ(send(epoch, next + 1).error().code, Errc::out_of_order_sequence) << "it is still known what comes next";
-        ok(send(epoch, next));
-        ok(log.append("a=y |"));
-        ok(log.clean());
-        EXPECT_EQ(log.text(), "1001:(p1) 1002:a=y | ");
-        log.log->expire_producers(log.clock.now() + 86'400'000);
-        log.checkpoint = Offset{0};
-        ok(log.clean());
-        EXPECT_EQ(log.text(), "1002:a=y | ");
-    }
 }
 
 /// KAFKA-16310 and others: the record with the largest timestamp was compacted away.
