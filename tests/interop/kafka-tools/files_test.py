@@ -116,7 +116,7 @@ class Coordinators(unittest.TestCase):
         connection.close()
         bootstrap = ("--bootstrap-server", daemon.bootstrap)
         with Wire(daemon.port) as wire:
-            committed, aborted, pending = (Producer(wire, id_) for id_ in ("committed", "aborted", "pending"))
+            committed, aborted, pending = (Producer(wire, id_, timeout_ms=600_000) for id_ in ("committed", "aborted", "pending"))
             for producer, word in ((committed, b"committed"), (aborted, b"aborted"), (pending, b"pending")):
                 for partition in range(2):
                     producer.send("t", partition, [(b"k", word)])
@@ -149,7 +149,7 @@ class Coordinators(unittest.TestCase):
             pending.wire = wire
             pending.end(True)
             until(lambda: committed_offsets(wire, "of-pending", require_stable=True) == {("t", 0): 2, ("t", 1): 3}, "the pending offsets count")
-            half = Producer(wire, "half")
+            half = Producer(wire, "half", timeout_ms=600_000)
             half.send("t", 0, [(b"k", b"half")])
             half.send_offsets("of-half", {("t", 0): 1})
         for protocol in ("classic", "consumer"):

@@ -103,9 +103,9 @@ class Groups(unittest.TestCase):
     def play_group(self, protocol):
         group = f"of-{protocol}"
         first, second = self.consumer(group, protocol=protocol), self.consumer(group, protocol=protocol)
-        until(lambda: first.assigned() and second.assigned() and len(first.assigned() | second.assigned()) == 3, "the partitions are shared", 60)
+        until(lambda: first.assigned() and second.assigned() and len(first.assigned() | second.assigned()) == 3, "the partitions are shared", 120)
         self.assertEqual(first.assigned() & second.assigned(), set())
-        until(lambda: self.offsets(group) == {0: RECORDS, 1: RECORDS, 2: RECORDS}, "all is committed", 60)
+        until(lambda: self.offsets(group) == {0: RECORDS, 1: RECORDS, 2: RECORDS}, "all is committed", 120)
 
         self.assertIn([group, protocol.capitalize(), "Stable"], [line.split()[:3] for line in self.list_with_type_and_state()])
         self.assertIn(group, self.groups("--list", "--state", "stable"))
@@ -149,7 +149,7 @@ class Groups(unittest.TestCase):
 
     def reset(self, group, *how, execute="--execute"):
         """{partition: new offset}, as the tool says."""
-        topic = () if "--from-file" in how or "--all-topics" in how else ("--topic", "in")
+        topic = () if {"--from-file", "--topic"} & set(how) else ("--topic", "in")
         done = rows(self.groups("--reset-offsets", "--group", group, *topic, *how, execute))
         return {int(row["PARTITION"]): int(row["NEW-OFFSET"]) for row in done}
 
