@@ -492,7 +492,8 @@ Result<std::int64_t> Loader::recover(Segment& segment, const SegmentMap& known) 
         if (!batch && batch.error().code != Errc::corrupt) return batch.error();
         if (!batch || !*batch || !(*batch)->crc_matches()) break;
         const auto& b = **batch;
-        if (strict_ && !b.is_legacy() && b.base_offset() < expected) break;  // no CRC covers it: a disk can have lost these bytes
+        // No CRC covers the offsets: a disk can have lost these bytes. What a legacy wrapper begins with it does not say.
+        if (strict_ && (b.is_legacy() ? b.last_offset() : b.base_offset()) < expected) break;
         const auto span = b.last_offset() - segment.base_offset();
         if (span < 0) return Error{Errc::corrupt, segment.path().name(FileKind::log) + ": offset " + std::to_string(b.last_offset().value) + " below the base"};
         if (span > relative_offset_max) return Error{Errc::offset_overflow, segment.path().name(FileKind::log)};

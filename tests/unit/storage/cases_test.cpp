@@ -476,5 +476,18 @@ TEST(Case, B51_OldFormatsBesideNewOnesAreReadAsTheyAreStored) {
     EXPECT_EQ(at_time(log, log.start.value + 7), Found(7, log.start.value + 7)) << "inside a wrapper with relative offsets";
 }
 
+/// Found by fuzzing: recovery took old messages whose offsets go back, which it cuts off in the newer format.
+TEST(Recovery, OldMessagesWhoseOffsetsGoBackAreCut) {
+    StorageLog log{{.config = small_indexes()}};
+    const auto message = [](std::int64_t offset) { return batch_of({.magic = 0, .base_offset = Offset{offset}}, {-1}); };
+    ASSERT_TRUE(log.append_batch(message(0)));
+    ASSERT_TRUE(log.append_batch(message(17)));
+    ASSERT_TRUE(log->close());
+    append_to_file(log, file_of(0, FileKind::log), message(2));
+    log.open_again(false);
+    EXPECT_EQ(log->log_end_offset(), Offset{18});
+    EXPECT_EQ(log.last_recovery.truncated_bytes, static_cast<std::int64_t>(message(2).size()));
+}
+
 }  // namespace
 }  // namespace tidemark::storage
