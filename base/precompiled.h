@@ -20,3 +20,10 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"

@@ -1,16 +1,7 @@
-/// Read once for all files of this folder (CMake: target_precompile_headers). Never included by hand.
+/// Read once for all files of this folder (CMake: tidemark_precompile). Never included by hand.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <unordered_map>
-#include <variant>
-#include <vector>
-
+#include "base/precompiled.h"
 #include "daemon/asio.h"
+#include "daemon/coordinators.h"
+#include "daemon/handlers/common.h"

@@ -1,4 +1,4 @@
-/// Read once for the code of all tests (CMake: tidemark_test_code). Never included by hand.
+/// Read once for the code of all tests without a precompiled.h of their own (CMake: tidemark_precompile). Never included by hand.
 #pragma once
 
 #include <algorithm>
@@ -15,3 +15,5 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/precompiled.h"
