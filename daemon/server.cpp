@@ -110,6 +110,7 @@ public:
     Impl(Parts parts, const Options& options) : broker_(std::move(parts), options) {
         const auto threads = options.network_threads > 0 ? static_cast<unsigned>(options.network_threads) : std::max(std::thread::hardware_concurrency(), 1u);
         for (unsigned i = 0; i < threads; ++i) loops_.push_back(std::make_unique<Loop>());
+        topics_changed_ = std::make_unique<Event>(loops_.front()->io.get_executor());
     }
     ~Impl() { stop(std::chrono::milliseconds{0}); }
 
@@ -117,6 +118,7 @@ public:
     void start();
     bool stop(std::chrono::milliseconds deadline);
     ServerStats stats();
+    void image_changed(const metadata::ImagePtr&);
     Broker& broker() { return broker_; }
 
 private:
@@ -138,6 +140,7 @@ private:
     std::vector<std::unique_ptr<Loop>> loops_;
     std::vector<std::unique_ptr<Door>> doors_;   // on the first loop
     std::unique_ptr<Event> room_;                // a connection was closed; on the first loop
+    std::unique_ptr<Event> topics_changed_;      // perhaps; on the first loop
     ConnectionCount count_;
     std::size_t next_loop_ = 0;                  // the first loop only
     std::atomic<bool> stopping_{false};
@@ -269,16 +272,25 @@ Task<> Server::Impl::beat_loop(Loop& loop) {
     }
 }
 
-/// The coordinators' timers, which count in seconds; hardly ever before there is a group.
+/// The coordinators' timers, which count in seconds; there are none before there is a topic to keep a group or transaction in.
 Task<> Server::Impl::timer_loop() {
     Timer timer{loops_.front()->io.get_executor()};
     while (!stopping_) {
-        const bool has_groups = broker_.image()->find(coordinator::group_topic) != nullptr;
-        timer.expires_after(std::chrono::milliseconds{has_groups ? 50 : 500});
+        const auto image = broker_.image();
+        if (image->find(coordinator::group_topic) == nullptr && image->find(coordinator::transaction_topic) == nullptr) {
+            co_await topics_changed_->wait();
+            continue;
+        }
+        timer.expires_after(std::chrono::milliseconds{50});
         const auto [error] = co_await timer.async_wait(as_value);
         if (error) break;
         broker_.coordinators().tick();
     }
+}
+
+void Server::Impl::image_changed(const metadata::ImagePtr& image) {
+    broker_.coordinators().image_changed(image);
+    asio::post(loops_.front()->io, [this] { topics_changed_->notify(); });
 }
 
 bool Server::Impl::all_alive(std::int64_t now_ns) const {
@@ -321,6 +333,7 @@ bool Server::Impl::stop(std::chrono::milliseconds deadline) {
         boost::system::error_code ignored;
         for (auto& door : doors_) door->acceptor.close(ignored);
         room_->notify();
+        topics_changed_->notify();
     });
     // Copies: a connection that ends at once takes itself out of the list.
     on_every_loop([](Loop& loop) {
@@ -395,7 +408,7 @@ Result<std::unique_ptr<Server>> Server::open(Parts parts, const Options& options
 }
 
 void Server::start() { impl_->start(); }
-void Server::image_changed(const metadata::ImagePtr& image) { impl_->broker().coordinators().image_changed(image); }
+void Server::image_changed(const metadata::ImagePtr& image) { impl_->image_changed(image); }
 bool Server::stop(std::chrono::milliseconds deadline) { return impl_->stop(deadline); }
 std::vector<Listener> Server::listeners() const { return impl_->broker().options()->listeners; }
 ServerStats Server::stats() const { return impl_->stats(); }

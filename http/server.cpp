@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -32,13 +31,7 @@ using Protocol = asio::generic::stream_protocol;
 using Stream = beast::basic_stream<Protocol>;
 
 constexpr auto use_value = asio::as_tuple(asio::use_awaitable);
-constexpr std::chrono::milliseconds alive_interval{500};
 constexpr std::size_t read_bytes_max = 4096;
-
-std::int64_t steady_ms() {
-    using namespace std::chrono;
-    return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
-}
 
 bhttp::response<bhttp::string_body> message_of(Response&& response, unsigned version, bool keep_alive, bool head) {
     bhttp::response<bhttp::string_body> message{static_cast<bhttp::status>(response.status), version};
@@ -80,14 +73,12 @@ struct Server::Impl {
     std::vector<std::unique_ptr<Door>> doors;
     std::uint16_t port = 0;
     std::string unix_path;
-    std::atomic<std::int64_t> alive_ms{steady_ms()};
     std::thread thread;
     bool stopping = false;                      // touched on the server's thread only
 
     Result<> add_door(const Protocol::endpoint& endpoint, const std::string& name, Router router, bool reuse_address);
     asio::awaitable<void> accept(Door& door);
     asio::awaitable<void> serve(std::shared_ptr<Stream> stream, const Router& router);
-    asio::awaitable<void> beat();
 };
 
 Result<> Server::Impl::add_door(const Protocol::endpoint& endpoint, const std::string& name, Router router, bool reuse_address) {
@@ -189,15 +180,6 @@ asio::awaitable<void> Server::Impl::serve(std::shared_ptr<Stream> stream, const 
     }
 }
 
-asio::awaitable<void> Server::Impl::beat() {
-    asio::steady_timer timer{context};
-    while (!stopping) {
-        alive_ms.store(steady_ms(), std::memory_order_relaxed);
-        timer.expires_after(alive_interval);
-        co_await timer.async_wait(use_value);
-    }
-}
-
 Server::Server(Limits limits) : impl_(std::make_unique<Impl>(limits)) {}
 Server::~Server() { stop(); }
 
@@ -241,7 +223,6 @@ std::uint16_t Server::tcp_port() const { return impl_->port; }
 
 void Server::start() {
     for (auto& door : impl_->doors) asio::co_spawn(impl_->context, impl_->accept(*door), asio::detached);
-    asio::co_spawn(impl_->context, impl_->beat(), asio::detached);
     impl_->thread = std::thread([this] { impl_->context.run(); });
 }
 
@@ -257,7 +238,5 @@ void Server::stop() {
     impl_->thread.join();
     if (!impl_->unix_path.empty()) ::unlink(impl_->unix_path.c_str());
 }
-
-std::int64_t Server::last_alive_ms() const { return impl_->alive_ms.load(std::memory_order_relaxed); }
 
 }  // namespace tidemark::http

@@ -44,9 +44,6 @@ public:
     /// Closes the doors and every connection, waits for the handler that runs, and removes the Unix socket.
     void stop();
 
-    /// When the server's thread last went through its loop: the watchdog compares (milliseconds of the steady clock).
-    std::int64_t last_alive_ms() const;
-
 private:
     struct Impl;
     std::unique_ptr<Impl> impl_;

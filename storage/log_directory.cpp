@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto background_pause = 250ms;  // how late a delayed delete may be
+constexpr auto background_pause = 1000ms;  // how late delayed work may be after the machine slept
 constexpr std::size_t zeros_bytes = 64 * 1024;
 
 }  // namespace
@@ -129,7 +129,13 @@ void LogDirectory::start(int sync_threads) {
         while (!stop.stop_requested()) {
             run_background();
             MutexLock lock(mutex_);
-            if (posted_.empty() && !stop.stop_requested()) background_wanted_.wait_for(mutex_, background_pause);
+            if (!posted_.empty() || stop.stop_requested()) continue;
+            if (delayed_.empty()) {
+                background_wanted_.wait(mutex_);
+                continue;
+            }
+            const auto due = std::ranges::min_element(delayed_, {}, &Delayed::due)->due;
+            background_wanted_.wait_for(mutex_, std::clamp<std::chrono::milliseconds>(due - clock_.since_boot(), 1ms, background_pause));
         }
     });
 }
@@ -268,6 +274,7 @@ void LogDirectory::post(std::function<void()> work) {
 void LogDirectory::post_after(std::chrono::milliseconds delay, std::function<void()> work) {
     MutexLock lock(mutex_);
     delayed_.push_back({clock_.since_boot() + delay, std::move(work)});
+    background_wanted_.notify_one();
 }
 
 void LogDirectory::run_background() {

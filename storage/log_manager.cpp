@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-constexpr auto tick_pause = 500ms;
+constexpr auto tick_pause_max = 5000ms;
 constexpr auto background_work_interval = 5000ms;
 constexpr auto memory_interval = std::chrono::minutes{5};
 constexpr std::int64_t small_file_bytes_max = 1 << 30;
@@ -102,7 +102,7 @@ struct LogManager::State {
 
     std::jthread ticker;
     Mutex ticker_mutex;
-    Condition ticker_wanted;
+    Condition ticker_stops;
 
     Directory* directory_of(const Log& log) const {
         for (const auto& d : directories) {
@@ -119,11 +119,18 @@ struct LogManager::State {
         return found;
     }
 
+    milliseconds until_next_task();
     void stop_threads() {
         mover.request_stop();
         ticker.request_stop();
-        moves_wanted.notify_all();
-        ticker_wanted.notify_all();
+        {   // each has seen the request, or waits and is woken
+            MutexLock lock(moves_mutex);
+            moves_wanted.notify_all();
+        }
+        {
+            MutexLock lock(ticker_mutex);
+            ticker_stops.notify_all();
+        }
         if (mover.joinable()) mover.join();
         if (ticker.joinable()) ticker.join();
     }
@@ -512,17 +519,25 @@ void LogManager::start() {
     s.ticker = std::jthread([this, &s](std::stop_token stop) {
         while (!stop.stop_requested()) {
             tick();
+            const auto pause = s.until_next_task();
             MutexLock lock(s.ticker_mutex);
-            if (!stop.stop_requested()) s.ticker_wanted.wait_for(s.ticker_mutex, tick_pause);
+            if (!stop.stop_requested()) s.ticker_stops.wait_for(s.ticker_mutex, pause);
         }
     });
     s.mover = std::jthread([&s](std::stop_token stop) {
         while (!stop.stop_requested()) {
             s.run_moves([&stop] { return stop.stop_requested(); });
             MutexLock lock(s.moves_mutex);
-            while (s.moves.empty() && !stop.stop_requested()) s.moves_wanted.wait_for(s.moves_mutex, tick_pause);
+            while (s.moves.empty() && !stop.stop_requested()) s.moves_wanted.wait(s.moves_mutex);
         }
     });
+}
+
+milliseconds LogManager::State::until_next_task() {
+    MutexLock ticking(tick_mutex);
+    auto next = std::min({recovery_points.next, log_starts.next, high_watermarks.next, producer_expiry.next, background.next, memory.next});
+    if (options.flush_scheduler_interval_ms != StorageOptions::unlimited_ms) next = std::min(next, flusher.next);
+    return std::clamp<milliseconds>(next - clock.since_boot(), 1ms, tick_pause_max);
 }
 
 void LogManager::tick() {
