@@ -134,6 +134,7 @@ SchedulerStats Scheduler::stats() const {
     MutexLock lock(mutex_);
     auto out = totals_;
     for (const auto& [partition, notes] : notes_) {
+        if (!logs_.find(partition)) continue;   // deleted since the last run, which forgets it
         out.partitions.push_back(notes.stats);
         out.partitions.back().partition = partition;
     }

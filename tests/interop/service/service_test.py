@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -120,6 +121,42 @@ class Serving(unittest.TestCase):
         families = [line.split()[2] for line in self.daemon.get("/metrics")[1].splitlines() if line.startswith("# TYPE ")]
         self.assertGreater(len(families), 80)
         self.assertEqual([name for name in families if f"`{name}" not in document], [])
+
+    def test_series_of_a_topic_that_comes_and_goes(self):
+        """Scraped all the time: what is deleted is gone and stays so, what is made again begins anew, and no number is none."""
+        connection = self.connect()
+        stop, wrong, scrapes = threading.Event(), [], 0
+        gone = {}    # generation → when its deletion was answered
+
+        def scrape():
+            nonlocal scrapes
+            while not stop.wait(0.02):
+                deleted = set(gone)
+                series = self.daemon.metrics()
+                scrapes += 1
+                wrong.extend(f"{s} is not a number" for s, value in series.items() if math.isnan(value))
+                wrong.extend(f"{s} came back" for s in series for generation in deleted if f'topic="churn-{generation}"' in s)
+
+        thread = threading.Thread(target=scrape)
+        thread.start()
+        try:
+            for generation in range(12):
+                topic = f"churn-{generation}"
+                self.assertEqual(connection.create_topic(topic, 2, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0.01, "segment.ms": 50}), 0)
+                put(connection, topic, [b"1", b"2"], keys=[b"k", b"k"])
+                self.daemon.admin("POST", f"/v1/clean?topic={topic}&partition=0&roll=yes")
+                until(lambda t=topic: any(f'topic="{t}"' in s for s in self.daemon.metrics()), "the topic shows")
+                connection.ask(20, 1, struct.pack(">i", 1) + kafka_wire.text(topic) + struct.pack(">i", 30000))
+                until(lambda t=topic: not any(f'topic="{t}"' in s for s in self.daemon.metrics()), "it is gone")
+                gone[generation] = True
+                connection.fetch(topic, 0, 0)    # a late one
+        finally:
+            stop.set()
+            thread.join()
+        self.assertGreater(scrapes, 12)
+        self.assertEqual(wrong, [])
+        self.assertEqual(connection.create_topic("churn-0"), 0)
+        self.assertEqual(self.daemon.metrics()['tidemark_log_end_offset{topic="churn-0",partition="0"}'], 0, "a new one of the name begins anew")
 
     def test_series_of_a_deleted_topic_vanish(self):
         connection = self.connect()
