@@ -512,9 +512,6 @@ Result<> CleanerPool::truncated(const TopicPartition& partition, Offset end) {
 }
 
 void CleanerPool::removed(const TopicPartition& partition) {
-    if (auto written = logs_.write_cleaner_checkpoint(partition, std::nullopt); !written) {
-        log_warning("[{}] removing the cleaner's checkpoint: {}", partition, written.error().message());
-    }
     MutexLock lock(mutex_);
     notes_.erase(partition);
 }

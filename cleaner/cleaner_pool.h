@@ -136,7 +136,7 @@ public:
     bool pause_if_idle(const TopicPartition& p) { return states_.pause_if_idle(p); }
     /// The log was cut: the first dirty offset does not lie above its end.
     Result<> truncated(const TopicPartition&, Offset end);
-    /// It is gone: its marks and its checkpoint go too. The partition is paused by the caller.
+    /// It is gone, with its checkpoint: its marks go too. The partition is paused by the caller.
     void removed(const TopicPartition&) EXCLUDES(mutex_);
 
     /// Cleans it at the next round whatever the dirty ratio; a failure before does not count. The number of the request:

@@ -40,7 +40,8 @@ coordinator::TransactionOptions transaction_options(const metadata::ConfigLayers
             .expiration_ms = number("transactional.id.expiration.ms"),
             .abort_interval_ms = number("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
             .expire_interval_ms = number("transaction.remove.expired.transaction.cleanup.interval.ms"),
-            .retry_ms_max = number("add.partitions.to.txn.retry.backoff.max.ms")};
+            .retry_ms_max = number("add.partitions.to.txn.retry.backoff.max.ms"),
+            .two_phase_commit = metadata::broker_boolean(layers, "transaction.two.phase.commit.enable")};
 }
 
 coordinator::RuntimeParts runtime_parts(Broker& broker) {
