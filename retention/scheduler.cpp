@@ -42,28 +42,26 @@ bool Scheduler::tick() {
 void Scheduler::run() {
     MutexLock running(run_mutex_);
     const auto began = clock_.since_boot();
-    std::vector<std::shared_ptr<storage::Log>> paused;
-    for (const auto& log : logs_.logs()) {
+    const auto logs = logs_.logs();
+    for (const auto& log : logs) {
         if (log->config()->compacts) continue;
-        if (guard_.pause_if_idle && !guard_.pause_if_idle(log->partition())) continue;
-        paused.push_back(log);
-    }
-    for (const auto& log : paused) {
-        const auto done = apply(*log);
-        if (!done && !is_gone(done.error())) {
-            log_error("[{}] deleting old segments: {}", log->partition(), log->log_dir().handled(done.error(), "deleting old segments of " + log->partition().text()).message());
+        const auto& partition = log->partition();
+        if (guard_.pause_if_idle && !guard_.pause_if_idle(partition)) continue;
+        if (const auto done = apply(*log); !done && !is_gone(done.error())) {
+            log_error("[{}] deleting old segments: {}", partition, log->log_dir().handled(done.error(), "deleting old segments of " + partition.text()).message());
         }
-        if (guard_.resume) guard_.resume(log->partition());
+        if (guard_.resume) guard_.resume(partition);
     }
-    forget_gone_partitions();
     MutexLock lock(mutex_);
+    // stats() passes over those that are gone: here it is about memory only.
+    if (notes_.size() > logs.size()) std::erase_if(notes_, [&](const auto& entry) { return !logs_.find(entry.first); });
     ++totals_.runs;
     totals_.seconds += std::chrono::duration<double>(clock_.since_boot() - began).count();
 }
 
 Result<bool> Scheduler::apply(storage::Log& log) {
     const auto differences = options_.get()->differences;
-    TM_TRY(const auto applied, apply_retention(log, clock_.now(), differences, trusts_clock(), [this](const SegmentReport& report) { deleted(report); }));
+    TM_TRY(const auto applied, apply_retention(log, clock_.now(), differences, trusts_clock(), [&](const SegmentReport& report) { deleted(log, report); }));
     note(log, applied, *log.config());
     // What the gauges show of its age is read here, so that a scrape reads nothing.
     const auto segments = log.segments();
@@ -79,11 +77,11 @@ Result<Plan> plan(const storage::Log& log, const storage::LogConfig& config, Tim
     return plan;
 }
 
-void Scheduler::deleted(const SegmentReport& report) {
+void Scheduler::deleted(const storage::Log& log, const SegmentReport& report) {
     log_info("[{}] {}", report.partition, report.text());
     {
         MutexLock lock(mutex_);
-        for (auto* by_rule : {&notes_[report.partition].stats.deleted, &totals_.deleted}) {
+        for (auto* by_rule : {&notes_of(log).stats.deleted, &totals_.deleted}) {
             auto& deleted = by_rule->at(static_cast<std::size_t>(report.deletion.rule));
             ++deleted.segments;
             deleted.bytes += static_cast<std::uint64_t>(report.bytes);
@@ -91,6 +89,12 @@ void Scheduler::deleted(const SegmentReport& report) {
         }
     }
     if (observer_) observer_(report);
+}
+
+Scheduler::Notes& Scheduler::notes_of(const storage::Log& log) {
+    auto& notes = notes_[log.partition()];
+    if (notes.topic_id != log.topic_id()) notes = Notes{.topic_id = log.topic_id(), .stats = {}, .warned_about = {}};
+    return notes;
 }
 
 void Scheduler::note(const storage::Log& log, const Applied& applied, const storage::LogConfig& config) {
@@ -101,7 +105,7 @@ void Scheduler::note(const storage::Log& log, const Applied& applied, const stor
     bool is_news = false;
     {
         MutexLock lock(mutex_);
-        auto& notes = notes_[log.partition()];
+        auto& notes = notes_of(log);
         auto& stats = notes.stats;
         stats.future_segments = decision.future.size();
         stats.held_back = decision.held_back;
@@ -123,18 +127,13 @@ void Scheduler::warn_about_future(const storage::Log& log, Offset base) {
                 log.partition(), base.value, largest->timestamp.value, largest->offset.value);
 }
 
-void Scheduler::forget_gone_partitions() {
-    MutexLock lock(mutex_);
-    std::erase_if(notes_, [&](const auto& entry) { return !logs_.find(entry.first); });
-}
-
 void Scheduler::reconfigure(RetentionOptions options) { options_.put(std::make_shared<const RetentionOptions>(options)); }
 
 SchedulerStats Scheduler::stats() const {
     MutexLock lock(mutex_);
     auto out = totals_;
     for (const auto& [partition, notes] : notes_) {
-        if (!logs_.find(partition)) continue;   // deleted since the last run, which forgets it
+        if (const auto log = logs_.find(partition); !log || log->topic_id() != notes.topic_id) continue;   // deleted, perhaps made anew
         out.partitions.push_back(notes.stats);
         out.partitions.back().partition = partition;
     }

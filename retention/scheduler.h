@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/published.h"
+#include "base/uuid.h"
 #include "retention/apply.h"
 #include "storage/log_manager.h"
 
@@ -77,14 +78,15 @@ public:
 
 private:
     struct Notes {
+        Uuid topic_id;                               // another topic of the name begins anew
         PartitionStats stats;
         std::optional<Offset> warned_about;          // base of the segment from the future (D8)
     };
     bool trusts_clock() const { return !clock_trust_ || clock_trust_(); }
-    void deleted(const SegmentReport&) EXCLUDES(mutex_);
+    Notes& notes_of(const storage::Log&) REQUIRES(mutex_);
+    void deleted(const storage::Log&, const SegmentReport&) EXCLUDES(mutex_);
     void note(const storage::Log&, const Applied&, const storage::LogConfig&) EXCLUDES(mutex_);
     static void warn_about_future(const storage::Log&, Offset base);
-    void forget_gone_partitions() EXCLUDES(mutex_);
     std::chrono::milliseconds first_run() const;
 
     storage::LogManager& logs_;
