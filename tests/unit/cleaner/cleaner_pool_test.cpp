@@ -693,7 +693,7 @@ TEST_F(PoolTest, ACheckpointInsideTheActiveSegmentStartsNothing) {
     }
 }
 
-TEST_F(PoolTest, TruncationAndRemovalReachTheCheckpoint) {
+TEST_F(PoolTest, TruncationAndDeletionReachTheCheckpoint) {
     const auto log = dirty("t", 5);
     ASSERT_TRUE(pool_->run_once().cleaned);
     EXPECT_EQ(checkpoint("t"), Offset{5});
@@ -701,8 +701,10 @@ TEST_F(PoolTest, TruncationAndRemovalReachTheCheckpoint) {
     EXPECT_EQ(checkpoint("t"), Offset{5});              // only ever lower
     ASSERT_TRUE(pool_->truncated({"t", 0}, Offset{2}));
     EXPECT_EQ(checkpoint("t"), Offset{2});
+    ASSERT_TRUE(logs_->remove({"t", 0}));
     pool_->removed({"t", 0});
     EXPECT_EQ(checkpoint("t"), std::nullopt);
+    EXPECT_THAT(pool_->plan(), testing::IsEmpty());
 }
 
 TEST_F(PoolTest, ThePlanIsTheSameDecision) {

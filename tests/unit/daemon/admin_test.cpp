@@ -56,6 +56,7 @@
 #include "protocol/messages/offset_for_leader_epoch_response.h"
 #include "protocol/messages/sasl_handshake_request.h"
 #include "protocol/messages/sasl_handshake_response.h"
+#include "storage/log_directory.h"
 #include "tests/support/daemon/test_broker.h"
 
 namespace tidemark::daemon {
@@ -552,6 +553,35 @@ TEST_F(Admin, LogDirsAreDescribed) {
     EXPECT_EQ(move("/data", "a"), ErrorCode::none);
     EXPECT_EQ(move("/nowhere", "a"), ErrorCode::log_dir_not_found);
     EXPECT_EQ(move("/data", "no-such"), ErrorCode::unknown_topic_or_partition);
+}
+
+class TwoDirectories : public Admin {
+protected:
+    TwoDirectories() : Admin({.storage = {.log_dirs = {"/a", "/b"}}}) {}
+};
+
+TEST_F(TwoDirectories, AReplicaMovesWhileItIsWritten) {
+    broker.create_topic("t");
+    append("t", {"0"});
+    auto& log = broker.log("t");
+    const auto from = log.log_dir().path();
+    const std::string to = from == "/a" ? "/b" : "/a";
+    AlterReplicaLogDirsRequest request;
+    request.dirs.push_back({.path = to, .topics = {{.name = "t", .partitions = {0}}}});
+    EXPECT_EQ(ask<AlterReplicaLogDirsResponse>(request).results.at(0).partitions.at(0).error_code, ErrorCode::none);
+    int appended = 1;
+    for (const auto deadline = std::chrono::steady_clock::now() + 30s; log.log_dir().path() != to && std::chrono::steady_clock::now() < deadline; ++appended) {
+        append("t", {std::to_string(appended)});
+    }
+    append("t", {"last"});
+    EXPECT_EQ(log.log_dir().path(), to);
+    EXPECT_EQ(broker.log("t").log_end_offset(), Offset{appended + 1});
+    for (const auto& directory : ask<DescribeLogDirsResponse>(DescribeLogDirsRequest{.topics = std::nullopt}).results) {
+        ASSERT_EQ(directory.topics.size(), directory.log_dir == to ? 1u : 0u) << directory.log_dir;
+        if (directory.log_dir != to) continue;
+        EXPECT_GT(directory.topics[0].partitions.at(0).partition_size, 0);
+        EXPECT_FALSE(directory.topics[0].partitions[0].is_future_key);
+    }
 }
 
 TEST_F(Admin, ProducersAreDescribed) {
