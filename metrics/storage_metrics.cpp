@@ -69,6 +69,7 @@ FamilyList families_of(const std::vector<storage::LogDirStats>& directories) {
     auto syncs = counter("tidemark_log_directory_syncs_total", "Group commits: how often what waited was synced. Kafka: kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs");
     auto sync_seconds = counter("tidemark_log_directory_sync_seconds_total", "Time spent in group commits.");
     auto failures = counter("tidemark_log_directory_sync_failures_total", "Syncs that failed; the first one takes the directory offline.");
+    auto rebuilt = counter("tidemark_log_directory_rebuilt_indexes_total", "Indexes that were missing or did not fit their log and were made anew from the records.");
     for (const auto& directory : directories) {
         const Labels labels{{"directory", directory.path}};
         offline.add(labels, directory.offline ? 1 : 0);
@@ -79,9 +80,10 @@ FamilyList families_of(const std::vector<storage::LogDirStats>& directories) {
         syncs.add(labels, directory.syncs);
         sync_seconds.add(labels, directory.sync_seconds);
         failures.add(labels, directory.sync_failures);
+        rebuilt.add(labels, directory.indexes_rebuilt);
     }
     FamilyList families;
-    for (auto* family : {&offline, &total, &usable, &logs, &loading, &syncs, &sync_seconds, &failures}) std::move(*family).move_to(families);
+    for (auto* family : {&offline, &total, &usable, &logs, &loading, &syncs, &sync_seconds, &failures, &rebuilt}) std::move(*family).move_to(families);
     return families;
 }
 

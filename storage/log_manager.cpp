@@ -692,6 +692,7 @@ std::vector<LogDirStats> LogManager::directories() const {
                           .syncs = sync.syncs,
                           .sync_failures = sync.sync_failures,
                           .sync_seconds = sync.sync_seconds,
+                          .indexes_rebuilt = d->dir.open_files().indexes_rebuilt(),
                           .logs = state_->logs_in(*d).size(),
                           .loading = d->loading.load()};
         if (const auto space = state_->files.space(d->dir.path())) {

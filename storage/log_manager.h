@@ -35,6 +35,7 @@ struct LogDirStats {
     std::int64_t total_bytes = 0, usable_bytes = 0;
     std::uint64_t syncs = 0, sync_failures = 0;
     double sync_seconds = 0;
+    std::uint64_t indexes_rebuilt = 0;
     std::size_t logs = 0, loading = 0;
 };
 

@@ -28,6 +28,9 @@ public:
 
     io::FileSystem& file_system() const { return file_system_; }
     std::size_t open_now() const { return open_now_.load(std::memory_order_relaxed); }
+    /// Indexes that were missing or in doubt and were made anew from the records (D9, D13).
+    std::uint64_t indexes_rebuilt() const { return indexes_rebuilt_.load(std::memory_order_relaxed); }
+    void count_rebuilt_index() { indexes_rebuilt_.fetch_add(1, std::memory_order_relaxed); }
 
 private:
     friend class LazyFile;
@@ -37,6 +40,7 @@ private:
     io::FileSystem& file_system_;
     const std::size_t open_max_;
     std::atomic<std::size_t> open_now_{0};
+    std::atomic<std::uint64_t> indexes_rebuilt_{0};
     Mutex mutex_;
     std::list<const LazyFile*> open_ GUARDED_BY(mutex_);   // the front is asked first whether it can go
 };

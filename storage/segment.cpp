@@ -161,6 +161,7 @@ Result<> Segment::rebuild_offset_index() const {
     offset_index_.file().close();
     TM_TRYV(io::replace_content(files_.file_system(), path_.of(FileKind::offset_index), content));
     TM_TRYV(offset_index_.file().load(true));
+    files_.count_rebuilt_index();
     offset_index_ready_ = true;
     return {};
 }
@@ -193,6 +194,7 @@ Result<> Segment::rebuild_time_index() const {
     time_index_.file().close();
     TM_TRYV(io::replace_content(files_.file_system(), path_.of(FileKind::time_index), content));
     TM_TRYV(time_index_.file().load(true));
+    files_.count_rebuilt_index();
     largest_ = points.largest();
     next_offset_ = next;
     time_index_ready_ = true;

@@ -67,6 +67,7 @@ TEST(Case, B01_ZerosBehindATimeIndexMakeNothingOld) {
         EXPECT_EQ(first->largest_timestamp().value().value, log.start + 20);
         EXPECT_EQ(at_time(log, log.start.value + 15), Found(1, log.start.value + 20));
         EXPECT_EQ(at_time(log, log.start.value + 21), Found(2, log.start.value + 30));
+        EXPECT_EQ(log.directory().open_files().indexes_rebuilt(), 1u) << "counted once";
     }
 }
 
