@@ -90,20 +90,21 @@ protected:
         machine->loaded(context);
     }
 
+    // Each gives what was answered by then; an answer that the context holds back goes nowhere later.
     ProducerAnswer init(const std::string& id, ExpectedProducer expected = {}) {
-        ProducerAnswer answered;
-        machine->init_producer_id(context, id, 60'000, expected, keep(answered));
-        return answered;
+        const auto answered = std::make_shared<ProducerAnswer>();
+        machine->init_producer_id(context, id, 60'000, expected, [answered](const Coded<ProducerAnswer>& answer) { keep(*answered)(answer); });
+        return *answered;
     }
     ErrorCode add(const std::string& id, Producer producer, std::set<TopicPartition> partitions) {
-        auto answered = ErrorCode::unknown_server_error;
-        machine->add_partitions(context, id, producer, partitions, 2, false, [&](ErrorCode error) { answered = error; });
-        return answered;
+        const auto answered = std::make_shared<ErrorCode>(ErrorCode::unknown_server_error);
+        machine->add_partitions(context, id, producer, partitions, 2, false, [answered](ErrorCode error) { *answered = error; });
+        return *answered;
     }
     ProducerAnswer end(const std::string& id, Producer producer, bool commit, std::int16_t version = 5) {
-        ProducerAnswer answered;
-        machine->end_transaction(context, id, producer, commit, version, keep(answered));
-        return answered;
+        const auto answered = std::make_shared<ProducerAnswer>();
+        machine->end_transaction(context, id, producer, commit, version, [answered](const Coded<ProducerAnswer>& answer) { keep(*answered)(answer); });
+        return *answered;
     }
     std::optional<Transaction> find(const std::string& id) {
         ListAnswer answered;
