@@ -53,7 +53,12 @@ void GroupCoordinator::sync(protocol::SyncGroupRequest request, std::int16_t ver
 
 void GroupCoordinator::heartbeat(protocol::HeartbeatRequest request, Reply<protocol::HeartbeatResponse> reply) {
     const auto id = request.group_id;
-    runtime_.request<protocol::HeartbeatResponse>(id, std::move(reply), [request = std::move(request)](GroupMachine& machine, Context& context, auto answer) {
+    // While its group is loading a member is told that all is well.
+    auto calm = [reply = std::move(reply)](Coded<protocol::HeartbeatResponse> answered) {
+        if (!answered && answered.error().code == ErrorCode::coordinator_load_in_progress) return reply(protocol::HeartbeatResponse{});
+        reply(std::move(answered));
+    };
+    runtime_.request<protocol::HeartbeatResponse>(id, std::move(calm), [request = std::move(request)](GroupMachine& machine, Context& context, auto answer) {
         machine.heartbeat(context, request, std::move(answer));
     });
 }

@@ -7,8 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/group/group_coordinator.h"
@@ -91,6 +93,9 @@ class TestGroups {
 public:
     explicit TestGroups(GroupOptions options = {}, std::shared_ptr<MemoryJournal> written = nullptr) : options_(std::move(options)) {
         journal = written ? std::move(written) : std::make_shared<MemoryJournal>();
+        auto formatted = std::make_shared<metadata::Image>();
+        formatted->features["group.version"] = 1;
+        show(std::move(formatted));
         add_topic(std::string{group_topic}, 1);
         add_topic("data", 3);
         add_topic("other", 1);
@@ -99,6 +104,14 @@ public:
 
     ManualClock clock;
     std::shared_ptr<MemoryJournal> journal;
+    /// Loads and requests wait until run_jobs(): after restart() the partition is loading.
+    bool hold_jobs = false;
+    void run_jobs() {
+        hold_jobs = false;
+        while (!jobs_.empty()) {
+            for (auto& job : std::exchange(jobs_, {})) job();
+        }
+    }
     GroupCoordinator& operator*() { return *coordinator_; }
     GroupCoordinator* operator->() { return coordinator_.get(); }
 
@@ -291,10 +304,15 @@ public:
 
 private:
     void open() {
+        const bool hold = std::exchange(hold_jobs, false);   // a stop waits for its jobs
         if (coordinator_) coordinator_->stop();
+        hold_jobs = hold;
         coordinator_ = std::make_unique<GroupCoordinator>(
             RuntimeOptions{.topic = std::string{group_topic}},
-            RuntimeParts{.clock = clock, .open_journal = [this](const TopicPartition&) { return journal; }, .executor = [](std::function<void()> job) { job(); }}, options_);
+            RuntimeParts{.clock = clock, .open_journal = [this](const TopicPartition&) { return journal; }, .executor = [this](std::function<void()> job) {
+                             if (hold_jobs) jobs_.push_back(std::move(job));
+                             else job();
+                         }}, options_);
         coordinator_->image_changed(image_, options_);
     }
     void show(std::shared_ptr<const metadata::Image> image) {
@@ -326,6 +344,7 @@ private:
     }
 
     GroupOptions options_;
+    std::vector<std::function<void()>> jobs_;
     metadata::ImagePtr image_ = std::make_shared<const metadata::Image>();
     std::unique_ptr<GroupCoordinator> coordinator_;
 };

@@ -304,5 +304,26 @@ TEST(GroupMachineLoad, SkipsTypesThatItDoesNotKnowAndRefusesVersions) {
     EXPECT_EQ(load(legacy, *old_value.value), ErrorCode::unknown_member_id);
 }
 
+TEST(GroupMachineLoad, TellsEachKindOfRequestInItsOwnWay) {
+    TestGroups groups;
+    groups.commit({.offset = 7});
+    groups.hold_jobs = true;
+    groups.restart();
+    EXPECT_EQ(groups.heartbeat("m", 1), ErrorCode::none) << "a member is not to leave because its coordinator loads";
+    EXPECT_EQ(groups.describe().error_code, ErrorCode::coordinator_load_in_progress);
+    EXPECT_EQ(groups.describe().group_id, "g");
+    EXPECT_EQ(groups.delete_group(), ErrorCode::coordinator_load_in_progress);
+    EXPECT_EQ(groups.fetch().error, ErrorCode::coordinator_load_in_progress);
+    EXPECT_EQ(groups.commit({.offset = 8}), ErrorCode::coordinator_load_in_progress);
+    EXPECT_EQ(groups.join({}).failure(), ErrorCode::coordinator_load_in_progress);
+    Asked<protocol::ListGroupsResponse> listed;
+    groups->list({}, listed.reply());
+    EXPECT_EQ(listed.failure(), ErrorCode::coordinator_load_in_progress) << "a list that may lack groups is none";
+    groups.run_jobs();
+    EXPECT_EQ(groups.heartbeat("m", 1), ErrorCode::unknown_member_id);
+    EXPECT_EQ(groups.fetch(), (FetchedOffset{.offset = 7}));
+    EXPECT_THAT(groups.list(), ElementsAre("g:Empty:classic"));
+}
+
 }  // namespace
 }  // namespace tidemark::test
