@@ -58,10 +58,7 @@ void sync_group(Broker& broker, const std::shared_ptr<Call>& call) {
 void heartbeat(Broker& broker, const std::shared_ptr<Call>& call) {
     auto request = call->parse<HeartbeatRequest>();
     if (!request) return;
-    // While its group is loading a member is told that all is well.
-    broker.coordinators().groups().heartbeat(*std::move(request), reply_to<HeartbeatResponse>(call, [](ErrorCode code) {
-        return HeartbeatResponse{.error_code = code == ErrorCode::coordinator_load_in_progress ? ErrorCode::none : code};
-    }));
+    broker.coordinators().groups().heartbeat(*std::move(request), reply_to<HeartbeatResponse>(call, [](ErrorCode code) { return HeartbeatResponse{.error_code = code}; }));
 }
 
 void leave_group(Broker& broker, const std::shared_ptr<Call>& call) {

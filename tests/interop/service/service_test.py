@@ -150,6 +150,7 @@ class Serving(unittest.TestCase):
                 until(lambda t=topic: not any(f'topic="{t}"' in s for s in self.daemon.metrics()), "it is gone")
                 gone[generation] = True
                 connection.fetch(topic, 0, 0)    # a late one
+                until(lambda seen=scrapes: scrapes > seen + 1, "it was scraped again, from beginning to end")
         finally:
             stop.set()
             thread.join()

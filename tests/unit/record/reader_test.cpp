@@ -244,7 +244,7 @@ TEST(RecordReader, AClaimAloneTakesNoMemory) {
     // Two gigabytes claimed by a few bytes, within an address space that could not hold them.
     rlimit before{};
     ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef TIDEMARK_SANITIZED
     rlimit tight = before;
     tight.rlim_cur = 1U << 30;
     ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
