@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "coordinator/gather.h"
 #include "coordinator/transaction/coordinator.h"
 #include "daemon/coordinators.h"
 #include "daemon/handlers/common.h"
@@ -57,16 +58,7 @@ std::vector<AddPartitionsToTxnTopicResult> results(const std::vector<AddPartitio
     return made;
 }
 
-/// The answer, and how many of its transactions are not decided yet.
-struct Gathering {
-    std::shared_ptr<Call> call;
-    protocol::AddPartitionsToTxnResponse response = {};
-    std::atomic<std::size_t> outstanding{1};   // one for the handler itself
-
-    static void one_done(const std::shared_ptr<Gathering>& gathering) {
-        if (gathering->outstanding.fetch_sub(1) == 1) gathering->call->finish(gathering->response);
-    }
-};
+using Answer = coordinator::Gather<protocol::AddPartitionsToTxnResponse>;
 
 struct Asked {
     std::string id;
@@ -75,33 +67,30 @@ struct Asked {
     std::vector<AddPartitionsToTxnTopic> topics;
 };
 
-/// Asks the coordinator about one transaction; `to` gets what each partition is told.
-void one_transaction(Broker& broker, const std::shared_ptr<Gathering>& gathering, Asked asked, std::vector<AddPartitionsToTxnTopicResult>& to) {
-    const bool from_client = gathering->call->version() < first_of_brokers;
+/// Asks the coordinator about one transaction; `to`, a part of the answer, gets what each partition is told.
+void one_transaction(Broker& broker, const std::shared_ptr<Call>& call, const std::shared_ptr<Answer>& answer, Asked asked, std::vector<AddPartitionsToTxnTopicResult>& to) {
+    const bool from_client = call->version() < first_of_brokers;
     const auto partitions = partitions_of(asked.topics);
     if (const auto verdicts = refused(*broker.image(), partitions, from_client); !verdicts.empty()) {
         to = results(asked.topics, [&](const TopicPartition& partition) { return verdicts.at(partition); });
-        for (const auto& [partition, error] : verdicts) gathering->call->count(error);
+        for (const auto& [partition, error] : verdicts) call->count(error);
         return;
     }
-    gathering->outstanding.fetch_add(1);
     auto& transactions = broker.coordinators().transactions();
     if (asked.verify_only) {
-        return transactions.verify_partitions(asked.id, asked.producer, partitions, [gathering, &to, topics = std::move(asked.topics)](const VerifyAnswer& answer) {
+        return transactions.verify_partitions(asked.id, asked.producer, partitions, [call, answer, &to, topics = std::move(asked.topics)](const VerifyAnswer& verified) {
             to = results(topics, [&](const TopicPartition& partition) {
-                if (answer.error != ErrorCode::none) return answer.error;
-                return answer.missing.contains(partition) ? ErrorCode::transaction_abortable : ErrorCode::none;
+                if (verified.error != ErrorCode::none) return verified.error;
+                return verified.missing.contains(partition) ? ErrorCode::transaction_abortable : ErrorCode::none;
             });
-            gathering->call->count(answer.error);
-            Gathering::one_done(gathering);
+            call->count(verified.error);
         });
     }
     const std::int16_t client_version = from_client ? 0 : coordinator::transaction_version_2;
-    transactions.add_partitions(asked.id, asked.producer, partitions, client_version, false, [gathering, &to, topics = std::move(asked.topics)](ErrorCode error) {
-        const auto shown = producer_error(error, gathering->call->version());
+    transactions.add_partitions(asked.id, asked.producer, partitions, client_version, false, [call, answer, &to, topics = std::move(asked.topics)](ErrorCode error) {
+        const auto shown = producer_error(error, call->version());
         to = results(topics, [&](const TopicPartition&) { return shown; });
-        gathering->call->count(shown);
-        Gathering::one_done(gathering);
+        call->count(shown);
     });
 }
 
@@ -111,27 +100,26 @@ void add_partitions_to_txn(Broker& broker, const std::shared_ptr<Call>& call) {
     auto request = call->parse<protocol::AddPartitionsToTxnRequest>();
     if (!request) return;
     call->hold_reading();
-    const auto gathering = std::make_shared<Gathering>(call);
+    const auto answer = Answer::make({}, [call](const protocol::AddPartitionsToTxnResponse& whole) { call->finish(whole); });
     if (call->version() < first_of_brokers) {
-        one_transaction(broker, gathering,
+        one_transaction(broker, call, answer,
                         {.id = request->v3_and_below_transactional_id,
                          .producer = {request->v3_and_below_producer_id, request->v3_and_below_producer_epoch},
                          .topics = std::move(request->v3_and_below_topics)},
-                        gathering->response.results_by_topic_v3_and_below);
+                        answer->whole.results_by_topic_v3_and_below);
     } else {
-        auto& answers = gathering->response.results_by_transaction;
+        auto& answers = answer->whole.results_by_transaction;
         answers.reserve(request->transactions.size());   // the coordinator's answers are written into them
         for (auto& transaction : request->transactions) {
-            auto& answer = answers.emplace_back(AddPartitionsToTxnResult{.transactional_id = transaction.transactional_id});
-            one_transaction(broker, gathering,
+            auto& of_one = answers.emplace_back(AddPartitionsToTxnResult{.transactional_id = transaction.transactional_id});
+            one_transaction(broker, call, answer,
                             {.id = transaction.transactional_id,
                              .producer = {transaction.producer_id, transaction.producer_epoch},
                              .verify_only = transaction.verify_only,
                              .topics = std::move(transaction.topics)},
-                            answer.topic_results);
+                            of_one.topic_results);
         }
     }
-    Gathering::one_done(gathering);
 }
 
 }  // namespace tidemark::daemon::handlers

@@ -2,6 +2,7 @@
 #include "protocol/messages/describe_transactions_request.h"
 #include "protocol/messages/describe_transactions_response.h"
 
+#include "coordinator/gather.h"
 #include "coordinator/transaction/coordinator.h"
 #include "daemon/coordinators.h"
 #include "daemon/handlers/common.h"
@@ -11,17 +12,8 @@ namespace tidemark::daemon::handlers {
 
 namespace {
 
+using protocol::DescribeTransactionsResponse;
 using protocol::describe_transactions_response::TransactionState;
-
-struct Gathering {
-    std::shared_ptr<Call> call;
-    protocol::DescribeTransactionsResponse response = {};
-    std::atomic<std::size_t> outstanding{1};   // one for the handler itself
-
-    static void one_done(const std::shared_ptr<Gathering>& gathering) {
-        if (gathering->outstanding.fetch_sub(1) == 1) gathering->call->finish(gathering->response);
-    }
-};
 
 void describe(const coordinator::ListAnswer& answer, TransactionState& to) {
     to.error_code = answer.error;
@@ -43,20 +35,15 @@ void describe(const coordinator::ListAnswer& answer, TransactionState& to) {
 void describe_transactions(Broker& broker, const std::shared_ptr<Call>& call) {
     const auto request = call->parse<protocol::DescribeTransactionsRequest>();
     if (!request) return;
-    const auto gathering = std::make_shared<Gathering>(call);
-    auto& states = gathering->response.transaction_states;
-    states.reserve(request->transactional_ids.size());   // the coordinator's answers are written into them
-    gathering->outstanding.fetch_add(request->transactional_ids.size());
-    for (const auto& id : request->transactional_ids) {
-        auto& state = states.emplace_back();
-        state.transactional_id = id;
-        broker.coordinators().transactions().describe(id, [gathering, &state](const coordinator::ListAnswer& answer) {
+    DescribeTransactionsResponse response;
+    for (const auto& id : request->transactional_ids) response.transaction_states.push_back({.transactional_id = id});
+    const auto gather = coordinator::Gather<DescribeTransactionsResponse>::make(std::move(response), [call](const DescribeTransactionsResponse& whole) { call->finish(whole); });
+    for (auto& state : gather->whole.transaction_states) {
+        broker.coordinators().transactions().describe(state.transactional_id, [gather, call, &state](const coordinator::ListAnswer& answer) {
             describe(answer, state);
-            gathering->call->count(answer.error);
-            Gathering::one_done(gathering);
+            call->count(answer.error);
         });
     }
-    Gathering::one_done(gathering);
 }
 
 }  // namespace tidemark::daemon::handlers

@@ -3,6 +3,7 @@
 #include "protocol/messages/write_txn_markers_request.h"
 #include "protocol/messages/write_txn_markers_response.h"
 
+#include "coordinator/gather.h"
 #include "coordinator/transaction/coordinator.h"
 #include "daemon/coordinators.h"
 #include "daemon/handlers/common.h"
@@ -10,31 +11,18 @@
 
 namespace tidemark::daemon::handlers {
 
-namespace {
-
-struct Gathering {
-    std::shared_ptr<Call> call;
-    protocol::WriteTxnMarkersResponse response = {};
-    std::atomic<std::size_t> outstanding{1};   // one for the handler itself
-
-    static void one_done(const std::shared_ptr<Gathering>& gathering) {
-        if (gathering->outstanding.fetch_sub(1) == 1) gathering->call->finish(gathering->response);
-    }
-};
-
-}  // namespace
+using protocol::WriteTxnMarkersResponse;
 
 void write_txn_markers(Broker& broker, const std::shared_ptr<Call>& call) {
     const auto request = call->parse<protocol::WriteTxnMarkersRequest>();
     if (!request) return;
     call->hold_reading();
-    const auto gathering = std::make_shared<Gathering>(call);
     const auto image = broker.image();
 
     // All places first: the coordinator's answers are written into them, maybe at once.
-    auto& answers = gathering->response.markers;
+    WriteTxnMarkersResponse response;
     for (const auto& asked : request->markers) {
-        auto& answer = answers.emplace_back();
+        auto& answer = response.markers.emplace_back();
         answer.producer_id = asked.producer_id;
         for (const auto& topic : asked.topics) {
             auto& partitions = answer.topics.emplace_back();
@@ -42,6 +30,8 @@ void write_txn_markers(Broker& broker, const std::shared_ptr<Call>& call) {
             for (const auto index : topic.partition_indexes) partitions.partitions.push_back({.partition_index = index, .error_code = ErrorCode::unknown_topic_or_partition});
         }
     }
+    const auto gather = coordinator::Gather<WriteTxnMarkersResponse>::make(std::move(response), [call](const WriteTxnMarkersResponse& whole) { call->finish(whole); });
+    auto& answers = gather->whole.markers;
     for (std::size_t i = 0; i < answers.size(); ++i) {
         const auto& asked = request->markers[i];
         const coordinator::Marker marker{.producer_id = asked.producer_id,
@@ -55,16 +45,13 @@ void write_txn_markers(Broker& broker, const std::shared_ptr<Call>& call) {
                     call->count(partition.error_code);
                     continue;
                 }
-                gathering->outstanding.fetch_add(1);
-                broker.coordinators().transactions().write_marker({topic.name, partition.partition_index}, marker, [gathering, &partition](ErrorCode error) {
+                broker.coordinators().transactions().write_marker({topic.name, partition.partition_index}, marker, [gather, call, &partition](ErrorCode error) {
                     partition.error_code = error;
-                    gathering->call->count(error);
-                    Gathering::one_done(gathering);
+                    call->count(error);
                 });
             }
         }
     }
-    Gathering::one_done(gathering);
 }
 
 }  // namespace tidemark::daemon::handlers
