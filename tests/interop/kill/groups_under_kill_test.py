@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "service"), os.path.join(HERE, "..", "wire")]
 from messages import Wire  # noqa: E402
 from tidemarkd import Tidemarkd, until  # noqa: E402
-from transactions import Producer, Refused, ask_again, committed_offsets, read_committed  # noqa: E402
+from transactions import Client, Producer, Refused, ask_again, committed_offsets, read_committed  # noqa: E402
 
 TOPIC, PARTITIONS, MEMBERS, GROUPS, PRODUCERS = "t", 6, 3, 2, 2
 SESSION_MS = 3000
@@ -148,41 +148,24 @@ class ConsumerMember(Member):
             self.ended.wait(0.005)
 
 
-class TransactionalOffsets(threading.Thread):
+class TransactionalOffsets(Client):
     """In each transaction: a record with the next number, and the same number as an offset of a group."""
 
     def __init__(self, number, port, seed):
-        super().__init__(daemon=True)
-        self.id, self.port, self.dice, self.ended, self.failure = f"offsets-{number}", port, random.Random(seed), threading.Event(), None
+        super().__init__(port, (Refused,))
+        self.id, self.dice = f"offsets-{number}", random.Random(seed)
         self.partition, self.acknowledged, self.sent = number % PARTITIONS, 0, 0
-        self.pause, self.idle = threading.Event(), threading.Event()
 
-    def run(self):
-        try:
-            while not self.ended.is_set():
-                if self.pause.is_set():
-                    self.idle.set()
-                    time.sleep(0.01)
-                    continue
-                self.idle.clear()
-                try:
-                    with Wire(self.port, timeout=10) as wire:
-                        producer = Producer(wire, self.id)
-                        while not self.ended.is_set() and not self.pause.is_set():
-                            self.sent += 1
-                            producer.send(TOPIC, self.partition, [(self.id.encode(), b"%d" % self.sent)])
-                            producer.send_offsets(self.id, {(TOPIC, self.partition): self.sent})
-                            commit = self.dice.random() < 0.8
-                            producer.end(commit)
-                            if commit:
-                                self.acknowledged = self.sent
-                except (Refused, OSError):
-                    time.sleep(0.02)
-        except Exception as error:   # pylint: disable=broad-except
-            self.failure = error
-            raise
-        finally:
-            self.idle.set()
+    def work(self, wire):
+        producer = Producer(wire, self.id)
+        while not self.stopped():
+            self.sent += 1
+            producer.send(TOPIC, self.partition, [(self.id.encode(), b"%d" % self.sent)])
+            producer.send_offsets(self.id, {(TOPIC, self.partition): self.sent})
+            commit = self.dice.random() < 0.8
+            producer.end(commit)
+            if commit:
+                self.acknowledged = self.sent
 
 
 class GroupsUnderKill(unittest.TestCase):

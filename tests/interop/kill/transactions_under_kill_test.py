@@ -8,7 +8,6 @@ The last stable offset reaches the end of every log: no transaction hangs. The e
 import os
 import random
 import sys
-import threading
 import time
 import unittest
 
@@ -17,7 +16,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "service"), os.path.join(HERE, "..", "w
 import kafka_wire  # noqa: E402
 from messages import Wire  # noqa: E402
 from tidemarkd import Tidemarkd, until  # noqa: E402
-from transactions import AGAIN, read_committed  # noqa: E402
+from transactions import AGAIN, Client, read_committed  # noqa: E402
 
 TOPIC, PARTITIONS, WRITERS = "t", 4, 4
 
@@ -26,35 +25,14 @@ class Fenced(Exception):
     pass
 
 
-class Writer(threading.Thread):
+class Writer(Client):
     """One transactional id. Every record is the number of its transaction."""
 
     def __init__(self, number, port, seed, new_protocol):
-        super().__init__(daemon=True)
-        self.id, self.port, self.dice, self.new_protocol = f"writer-{number}", port, random.Random(seed), new_protocol
+        super().__init__(port, (Fenced,))   # an earlier self of this id was still at work
+        self.id, self.dice, self.new_protocol = f"writer-{number}", random.Random(seed), new_protocol
         self.next = number * 1_000_000
         self.committed, self.undecided, self.partitions_of = set(), set(), {}
-        self.pause, self.idle, self.ended = threading.Event(), threading.Event(), threading.Event()
-        self.failure = None
-
-    def run(self):
-        try:
-            while not self.ended.is_set():
-                if self.pause.is_set():
-                    self.idle.set()
-                    time.sleep(0.01)
-                    continue
-                self.idle.clear()
-                try:
-                    with Wire(self.port, timeout=10) as wire:
-                        self.transactions(wire)
-                except (OSError, Fenced):   # killed, or an earlier self of this id was still at work
-                    time.sleep(0.02)
-        except Exception as error:   # pylint: disable=broad-except
-            self.failure = error
-            raise
-        finally:
-            self.idle.set()
 
     def ask(self, wire, name, version, error_of, **values):
         while True:
@@ -68,12 +46,12 @@ class Writer(threading.Thread):
                 raise Fenced("pause")
             time.sleep(0.005)
 
-    def transactions(self, wire):
+    def work(self, wire):
         self.ask(wire, "FindCoordinator", 4, lambda a: a["Coordinators"][0]["ErrorCode"], KeyType=1, CoordinatorKeys=[self.id])
         begun = self.ask(wire, "InitProducerId", 4, lambda a: a["ErrorCode"], TransactionalId=self.id, TransactionTimeoutMs=60000)
         producer, epoch = begun["ProducerId"], begun["ProducerEpoch"]
         sequences = dict.fromkeys(range(PARTITIONS), 0)
-        while not self.ended.is_set() and not self.pause.is_set():
+        while not self.stopped():
             number, self.next = self.next, self.next + 1
             partitions = self.dice.sample(range(PARTITIONS), self.dice.randint(1, PARTITIONS))
             self.partitions_of[number] = set(partitions)

@@ -1,9 +1,11 @@
 """A producer of transactions, what a reader of committed records sees, and how far groups have come: over a messages.Wire."""
 
 import struct
+import threading
 import time
 
 import kafka_wire
+from messages import Wire
 
 # Errors after which the same request is sent again: coordinator loading, not available, not this one, concurrent transactions, a
 # partition whose log is not there yet.
@@ -30,6 +32,41 @@ def ask_again(wire, name, version, error_of, seconds=30, **values):
 def find_coordinator(wire, key_type, key):
     """Key types: 0 for groups, 1 for transactions. Waits until its topic is there."""
     ask_again(wire, "FindCoordinator", 4, lambda a: a["Coordinators"][0]["ErrorCode"], KeyType=key_type, CoordinatorKeys=[key])
+
+
+class Client(threading.Thread):
+    """A thread that works on a connection of its own, again after each end of it, until `ended`; `idle` while it is told to `pause`."""
+
+    def __init__(self, port, expected):
+        super().__init__(daemon=True)
+        self.port, self.expected, self.failure = port, (OSError, *expected), None
+        self.pause, self.idle, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def stopped(self):
+        return self.ended.is_set() or self.pause.is_set()
+
+    def work(self, wire):
+        """Until stopped(). It may end by one of the expected exceptions: the daemon was killed, say."""
+        raise NotImplementedError
+
+    def run(self):
+        try:
+            while not self.ended.is_set():
+                if self.pause.is_set():
+                    self.idle.set()
+                    time.sleep(0.01)
+                    continue
+                self.idle.clear()
+                try:
+                    with Wire(self.port, timeout=10) as wire:
+                        self.work(wire)
+                except self.expected:
+                    time.sleep(0.02)
+        except Exception as error:   # pylint: disable=broad-except
+            self.failure = error
+            raise
+        finally:
+            self.idle.set()
 
 
 class Producer:
