@@ -10,6 +10,7 @@
 #include "storage/log_directory.h"
 #include "storage/log_manager.h"
 #include "storage/verify.h"
+#include "tests/recovery/disks.h"
 
 namespace tidemark {
 namespace {
@@ -307,10 +308,8 @@ TEST(MovePowerLoss, WheneverPowerIsLostNothingAcknowledgedIs) {
                 break;
             }
         }
-        std::vector<io::AfterRestart> disks = {{.unsynced = io::Unsynced::lost}, {.unsynced = io::Unsynced::kept}};
-        for (std::uint64_t seed = 1; seed <= 4; ++seed) disks.push_back({.unsynced = io::Unsynced::torn, .seed = seed});
-        for (const auto& how : disks) {
-            SCOPED_TRACE("power lost at step " + std::to_string(steps) + ", unsynced " + std::to_string(static_cast<int>(how.unsynced)) + ", seed " + std::to_string(how.seed));
+        for (const auto& how : test::disks_after_power_loss(4)) {
+            SCOPED_TRACE(test::power_loss_text(steps, how));
             auto after = disk.after_restart(how);
             Broker broker(after, clock);
             const auto started = broker.start();

@@ -9,6 +9,7 @@
 #include "storage/log_manager.h"
 #include "storage/recovery.h"
 #include "storage/verify.h"
+#include "tests/recovery/disks.h"
 #include "tests/support/storage_log.h"
 
 namespace tidemark::storage {
@@ -191,11 +192,8 @@ void lose_power_everywhere(const Script& script, bool gaps_allowed = false) {
                 break;
             }
         }
-        std::vector<io::AfterRestart> disks = {{.unsynced = io::Unsynced::lost}, {.unsynced = io::Unsynced::kept}};
-        for (std::uint64_t seed = 1; seed <= seeds; ++seed) disks.push_back({.unsynced = io::Unsynced::torn, .seed = seed});
-        for (const auto& how : disks) {
-            const auto where = "power lost at step " + std::to_string(steps) + ", unsynced " + std::to_string(static_cast<int>(how.unsynced)) + ", seed " +
-                               std::to_string(how.seed);
+        for (const auto& how : test::disks_after_power_loss(seeds)) {
+            const auto where = test::power_loss_text(steps, how);
             if (!judge(disk.after_restart(how), ledger, where, gaps_allowed)) return;
         }
     }
