@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
+/// So many operations, its own and others', a caller's thread takes in one go: it has clients of its own.
+constexpr int jobs_at_caller_max = 16;
+
 }  // namespace
 
 // --- one operation -----------------------------------------------------------------------------------------------------
@@ -91,18 +94,19 @@ private:
 PartitionRuntime::PartitionRuntime(const RuntimeOptions& options, const RuntimeParts& parts, std::int32_t partition)
     : options_(options), parts_(parts), name_{options.topic, partition}, next_deadline_ms_(never) {}
 
-void PartitionRuntime::enqueue(std::function<void()> job) {
+void PartitionRuntime::enqueue(std::function<void()> job, RunsOn runs_on) {
     {
         MutexLock lock(queue_mutex_);
-        queue_.push_back(std::move(job));
+        queue_.push_back({std::move(job), runs_on});
         if (draining_) return;
         draining_ = true;
     }
-    parts_.executor([self = shared_from_this()] { self->drain(); });
+    if (runs_on == RunsOn::caller) return drain(RunsOn::caller);
+    parts_.executor([self = shared_from_this()] { self->drain(RunsOn::executor); });
 }
 
-void PartitionRuntime::drain() {
-    for (;;) {
+void PartitionRuntime::drain(RunsOn here) noexcept {
+    for (int done = 0;; ++done) {
         std::function<void()> job;
         {
             MutexLock lock(queue_mutex_);
@@ -110,11 +114,13 @@ void PartitionRuntime::drain() {
                 draining_ = false;
                 return;
             }
-            job = std::move(queue_.front());
+            if (here == RunsOn::caller && (queue_.front().runs_on != RunsOn::caller || done == jobs_at_caller_max)) break;
+            job = std::move(queue_.front().job);
             queue_.pop_front();
         }
         job();
     }
+    parts_.executor([self = shared_from_this()] { self->drain(RunsOn::executor); });
 }
 
 ErrorCode PartitionRuntime::refusal() const {
@@ -127,13 +133,13 @@ ErrorCode PartitionRuntime::refusal() const {
     return ErrorCode::coordinator_not_available;
 }
 
-void PartitionRuntime::submit(Run run, Refuse refuse) {
+void PartitionRuntime::submit(Run run, Refuse refuse, RunsOn runs_on) {
     if (const auto why = refusal(); why != ErrorCode::none) return refuse(why);
     enqueue([this, run = std::move(run), refuse = std::move(refuse)] {
         // What happened while it waited its turn.
         if (const auto why = refusal(); why != ErrorCode::none) return refuse(why);
         this->run(run);
-    });
+    }, runs_on);
 }
 
 void PartitionRuntime::run(const Run& run) {

@@ -3,8 +3,9 @@
 ///   loading ──► active ──► closed        loading: operations are refused with coordinator_load_in_progress
 ///      └──────► failed ──► closed        failed: unreadable, or its storage failed: not_coordinator until the next start
 ///
-/// Operations wait in a queue, from which one executor job at a time takes them. Answers wait for durability in another,
-/// in the order of what they wait for; its callbacks come from the storage's sync thread.
+/// Operations wait in a queue, from which one thread at a time takes them: the one that brought an operation of one group
+/// or transaction, as long as nothing longer is before it, else a job of the executor. Answers wait for durability in
+/// another, in the order of what they wait for; its callbacks come from the storage's sync thread.
 #pragma once
 
 #include <atomic>
@@ -25,7 +26,7 @@ public:
 
     /// The first call. Reads the log on the executor.
     void load(std::unique_ptr<StateMachine>, metadata::ImagePtr, LeaderEpoch);
-    void submit(Run, Refuse);
+    void submit(Run, Refuse, RunsOn);
     void image_changed(metadata::ImagePtr, LeaderEpoch);
     /// Fails answers that have waited for too long, and has the machine's tick() called when that is due.
     void tick(Moment now);
@@ -43,8 +44,13 @@ private:
         std::vector<Done> answers;
     };
 
-    void enqueue(std::function<void()> job) EXCLUDES(queue_mutex_);
-    void drain() EXCLUDES(queue_mutex_);
+    struct Queued {
+        std::function<void()> job;
+        RunsOn runs_on;
+    };
+    void enqueue(std::function<void()> job, RunsOn runs_on = RunsOn::executor) EXCLUDES(queue_mutex_);
+    /// On a thread of the executor until nothing is left; on a caller's as long as that may go on, then it is passed on.
+    void drain(RunsOn here) noexcept EXCLUDES(queue_mutex_);
 
     // On the queue.
     Result<> read_log();
@@ -68,7 +74,7 @@ private:
     std::atomic<bool> tick_queued_{false};
 
     Mutex queue_mutex_;
-    std::deque<std::function<void()>> queue_ GUARDED_BY(queue_mutex_);
+    std::deque<Queued> queue_ GUARDED_BY(queue_mutex_);
     bool draining_ GUARDED_BY(queue_mutex_) = false;
 
     Mutex waiting_mutex_;

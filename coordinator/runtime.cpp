@@ -68,7 +68,7 @@ void RuntimeCore::image_changed(const metadata::ImagePtr& after) {
     }
 }
 
-void RuntimeCore::submit(std::int32_t partition, Run run, Refuse refuse) {
+void RuntimeCore::submit(std::int32_t partition, Run run, Refuse refuse, RunsOn runs_on) {
     std::shared_ptr<PartitionRuntime> runtime;
     bool stopped = false;
     {
@@ -78,7 +78,7 @@ void RuntimeCore::submit(std::int32_t partition, Run run, Refuse refuse) {
     }
     if (stopped) return refuse(ErrorCode::coordinator_not_available);
     if (!runtime) return refuse(ErrorCode::not_coordinator);
-    runtime->submit(std::move(run), std::move(refuse));
+    runtime->submit(std::move(run), std::move(refuse), runs_on);
 }
 
 void RuntimeCore::tick() {

@@ -2,13 +2,14 @@
 ///
 ///   Runtime<GroupMachine> runtime{options, parts, [&](std::int32_t) { return std::make_unique<GroupMachine>(…); }};
 ///   runtime.image_changed(…);                                     // opens what has become this node's, on the executor
-///   const auto partition = runtime.partition_of(group_id);        // nothing: no such topic yet
-///   runtime.submit(*partition, [=](GroupMachine& machine, Context& context) { machine.join(context, …, reply); },
+///   runtime.request<JoinGroupResponse>(group_id, reply, [=](GroupMachine& machine, Context& context, auto reply) { … });
+///   runtime.submit(partition, [=](GroupMachine& machine, Context& context) { machine.list(context, …, reply); },
 ///                  [=](ErrorCode why) { reply(Failure{why}); });           // loading, failed to load, stopped
 ///   runtime.tick();                                               // often: timers, and answers that waited too long
 ///
-/// Operations of a partition begin in the order of submit(); those of different partitions run beside each other. Nothing
-/// blocks the caller: they run on the executor.
+/// Operations of a partition begin in the order of submit() and request(); those of different partitions run beside each
+/// other. A request is about one group or transaction, takes microseconds and never waits for the disk, so it runs on the
+/// caller's thread when nothing is before it; what is submitted may look at everything there is, and runs on the executor.
 #pragma once
 
 #include <functional>
@@ -51,6 +52,9 @@ struct RuntimeParts {
 
 class PartitionRuntime;
 
+/// Where an operation runs whose turn it is.
+enum class RunsOn : std::uint8_t { caller, executor };
+
 /// Runtime<Machine> without its type.
 class RuntimeCore {
 public:
@@ -82,7 +86,7 @@ public:
 
 protected:
     /// `refuse` with coordinator_load_in_progress, not_coordinator or coordinator_not_available instead of `run`.
-    void submit(std::int32_t partition, Run run, Refuse refuse);
+    void submit(std::int32_t partition, Run run, Refuse refuse, RunsOn);
 
 private:
     struct Here {
@@ -106,15 +110,15 @@ class Runtime : public RuntimeCore {
 public:
     using RuntimeCore::RuntimeCore;
 
-    void submit(std::int32_t partition, std::function<void(Machine&, Context&)> run, Refuse refuse) {
-        RuntimeCore::submit(partition, [run = std::move(run)](StateMachine& machine, Context& context) { run(static_cast<Machine&>(machine), context); }, std::move(refuse));
+    void submit(std::int32_t partition, std::function<void(Machine&, Context&)> run, Refuse refuse, RunsOn runs_on = RunsOn::executor) {
+        RuntimeCore::submit(partition, [run = std::move(run)](StateMachine& machine, Context& context) { run(static_cast<Machine&>(machine), context); }, std::move(refuse), runs_on);
     }
     /// For operations whose answer is a Response: refused ones are answered with the reason. No topic: not_coordinator.
     template <class Response>
     void request(std::string_view id, Reply<Response> reply, std::function<void(Machine&, Context&, Reply<Response>)> run) {
         const auto partition = partition_of(id);
         if (!partition) return reply(Failure{ErrorCode::not_coordinator});
-        submit(*partition, [reply, run = std::move(run)](Machine& machine, Context& context) { run(machine, context, reply); }, [reply](ErrorCode why) { reply(Failure{why}); });
+        submit(*partition, [reply, run = std::move(run)](Machine& machine, Context& context) { run(machine, context, reply); }, [reply](ErrorCode why) { reply(Failure{why}); }, RunsOn::caller);
     }
 };
 

@@ -1,5 +1,5 @@
 /// The coordinators on this node, between the handlers that bring them requests, the metadata that opens them, and the disk
-/// pool that they run on.
+/// pool, on which runs what may take long.
 #pragma once
 
 #include "base/mutex.h"

@@ -76,7 +76,7 @@ void TransactionCoordinator::add_partitions(const std::string& id, const Produce
     const auto reply = [then = std::move(then)](ErrorCode error) { then(told(error)); };
     runtime_.submit(*partition, [=, partitions = std::move(partitions)](TransactionMachine& machine, Context& context) {
         machine.add_partitions(context, id, producer, partitions, client_version, patient, reply);
-    }, reply);
+    }, reply, RunsOn::caller);
 }
 
 void TransactionCoordinator::verify_partitions(const std::string& id, const Producer& producer, std::set<TopicPartition> partitions, Then<VerifyAnswer> then) {

@@ -162,6 +162,53 @@ TEST_F(RuntimeTest, RefusesWhileItLoads) {
     later = false;
 }
 
+TEST_F(RuntimeTest, ARequestRunsWhereItIsAskedUnlessALongerOneIsBeforeIt) {
+    open();
+    later = true;
+    std::vector<std::string> order;
+    const auto request = [&](std::string name, std::function<void()> also = [] {}) {
+        runtime->request<int>("id", [](Coded<int>) {}, [&order, name, also](Counter&, Context&, const auto&) {
+            order.push_back(name);
+            also();
+        });
+    };
+    request("first");
+    EXPECT_THAT(order, ElementsAre("first"));
+    runtime->submit(0, [&](Counter&, Context&) { order.emplace_back("submitted"); }, [](ErrorCode) { FAIL(); });
+    request("behind it");
+    EXPECT_THAT(order, ElementsAre("first"));
+    run_jobs();
+    EXPECT_THAT(order, ElementsAre("first", "submitted", "behind it"));
+
+    order.clear();
+    request("outer", [&] {
+        request("inner");
+        EXPECT_THAT(order, ElementsAre("outer")) << "one at a time";
+        runtime->submit(0, [&](Counter&, Context&) { order.emplace_back("submitted"); }, [](ErrorCode) { FAIL(); });
+        request("last");
+    });
+    EXPECT_THAT(order, ElementsAre("outer", "inner")) << "what is submitted is the executor's";
+    run_jobs();
+    EXPECT_THAT(order, ElementsAre("outer", "inner", "submitted", "last"));
+    later = false;
+}
+
+TEST_F(RuntimeTest, ACallersThreadIsNotKeptByOthersRequests) {
+    open();
+    later = true;
+    int ran = 0;
+    std::function<void()> ask = [&] {
+        runtime->request<int>("id", [](Coded<int>) {}, [&](Counter&, Context&, const auto&) {
+            if (++ran < 1000) ask();
+        });
+    };
+    ask();
+    EXPECT_LT(ran, 100);
+    later = false;
+    run_jobs();
+    EXPECT_EQ(ran, 1000);
+}
+
 TEST_F(RuntimeTest, WhatCannotBeLoadedIsNotServed) {
     open();
     append("a");

@@ -24,11 +24,14 @@ using namespace protocol;
 using test::TestBroker;
 using test::TestClient;
 
-/// Asks until the coordinator is there.
+/// Asks until the coordinator is there and has loaded.
 FindCoordinatorResponse::Coordinator find_coordinator(TestClient& client, const std::string& group) {
     for (;;) {
         const auto found = client.ask<FindCoordinatorResponse>(FindCoordinatorRequest{.coordinator_keys = {group}}).coordinators.at(0);
-        if (found.error_code == ErrorCode::none) return found;
+        if (found.error_code == ErrorCode::none) {
+            while (client.ask<OffsetFetchResponse>(OffsetFetchRequest{.groups = {{.group_id = group}}}).groups.at(0).error_code == ErrorCode::coordinator_load_in_progress) {}
+            return found;
+        }
         EXPECT_EQ(found.error_code, ErrorCode::coordinator_not_available);
         EXPECT_EQ(found.node_id, -1);
         EXPECT_EQ(found.port, -1);
