@@ -5,6 +5,10 @@
 #include "base/log.h"
 #include "metadata/effective_config.h"
 #include "metadata/placement.h"
+#include "storage/checkpoint.h"
+#include "storage/directory_names.h"
+#include "storage/log.h"
+#include "storage/log_directory.h"
 
 namespace tidemark::daemon {
 
@@ -26,11 +30,10 @@ std::shared_ptr<const storage::LogConfig> ImageApplier::config_of(const Image& i
 
 storage::LogConfigLookup ImageApplier::lookup(std::shared_ptr<const Image> image) const {
     return [this, image = std::move(image)](const storage::FoundLog& found) -> std::shared_ptr<const storage::LogConfig> {
-        const auto* topic = image->find(found.partition.topic);
-        const auto* partition = image->find(found.partition);
-        if (!topic || !partition || !is_here(*partition)) return nullptr;
-        if (found.topic_id && !found.topic_id->is_zero() && *found.topic_id != topic->id) return nullptr;
-        return config_of(*image, topic->name);
+        const auto placement = metadata::place(*image, node_id_, found.partition, found.topic_id);
+        if (placement.verdict != metadata::Placement::Verdict::stray) return config_of(*image, found.partition.topic);
+        log_warning("[{}] {}", found.partition, placement.reason);
+        return nullptr;
     };
 }
 
@@ -105,6 +108,12 @@ void ImageApplier::ensure_log(const metadata::Topic& topic, std::int32_t index, 
         auto created = logs_.create(name, topic.id, config, metadata::assigned_directory(partition, node_id_));
         if (!created) return log_error("[{}] cannot be created: {}", name, created.error().message());
         log = *std::move(created);
+    } else if (log->topic_id().is_zero()) {
+        // As old versions of Kafka left it; newer ones would set such a directory aside.
+        const auto path = io::join(log->directory(), storage::file_name::partition_metadata);
+        if (const auto written = storage::write_partition_metadata(log->log_dir().files(), path, topic.id); !written) {
+            log_error("[{}] its topic id cannot be written: {}", name, written.error().message());
+        }
     }
     if (partition.leader != node_id_) return;
     if (const auto assigned = log->assign_epoch(partition.leader_epoch); !assigned) {

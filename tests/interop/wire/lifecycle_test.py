@@ -163,6 +163,23 @@ class Directories(unittest.TestCase):
         self.broker.daemon.start()
         self.all_there()
 
+    def test_topic_ids_that_are_missing(self):
+        """Old versions of Kafka wrote none into their directories: the metadata knows them, and they are written."""
+        path = os.path.join(self.partition, "partition.metadata")
+        with open(path, "rb") as file:
+            good = file.read()
+        for left in (None, b"", b"version: 0\n", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"):
+            with self.subTest(left=left):
+                self.restart(lambda: os.unlink(path) if left is None else self.write(path, left))
+                with open(path, "rb") as file:
+                    self.assertEqual(file.read(), good)
+                by_name, by_id = {"Topic": self.topic}, {"TopicId": self.id}
+                for version, which in ((12, by_name), (13, by_id), (12, by_name), (18, by_id)):
+                    answer = self.broker.ask("Fetch", version, MaxWaitMs=0, MinBytes=1, MaxBytes=1 << 20, Topics=[{**which, "Partitions": [{"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1 << 20}]}])
+                    self.assertGreater(len(answer["Responses"][0]["Partitions"][0]["Records"]), 900)
+                self.assertEqual(self.broker.ask("Metadata", 12, Topics=[{"Name": self.topic}])["Topics"][0]["TopicId"], self.id)
+        self.all_there()
+
     def test_dynamic_configs_stay(self):
         answer = self.broker.ask("IncrementalAlterConfigs", 1, Resources=[
             {"ResourceType": 2, "ResourceName": self.topic, "Configs": [{"Name": "retention.ms", "ConfigOperation": 0, "Value": "123456789"}]},
