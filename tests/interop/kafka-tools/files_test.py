@@ -74,6 +74,43 @@ class Files(unittest.TestCase):
             self.assertIn(f'"type":"{kind}"', text)
         self.assertNotIn("isvalid: false", text)
 
+    def test_zeros_behind_a_time_index(self):
+        """KAFKA-10207: an index that nobody trimmed ends in zeros, which read as timestamp 0 would make its segment decades old."""
+        daemon = Tidemarkd({"log.segment.bytes": 1 << 20, "log.index.interval.bytes": 1024})
+        self.addCleanup(daemon.close)
+        daemon.start()
+        connection = kafka_wire.Connection(daemon.port)
+        self.assertEqual(connection.create_topic("t", 1, {"retention.ms": 7 * 86_400_000}), 0)
+        now = int(time.time() * 1000)
+        while len(logs := sorted(glob.glob(os.path.join(daemon.data, "t-0", "*.log")))) < 4:
+            error, end = connection.produce("t", 0, kafka_wire.batch([(b"k", b"v" * 20_000)] * 2, now))
+            self.assertEqual(error, 0)
+            now += 10
+        times = range(now - 10 * end // 2 - 5, now + 10, 5)
+        answers = [connection.list_offset("t", 0, t) for t in times]
+        bounds = [connection.list_offset("t", 0, t) for t in (-1, -2)]
+        index = logs[1].replace(".log", ".timeindex")
+        for zeros in (12, 24, 120, 7, None):   # None: up to what the file had while it was written
+            with self.subTest(zeros=zeros):
+                self.assertEqual(daemon.stop(), 0)
+                whole = os.path.getsize(index)
+                self.assertGreater(whole, 12 * 5)
+                os.truncate(index, whole + zeros if zeros else 10 << 20)
+                daemon.start()
+                connection = kafka_wire.Connection(daemon.port)
+                self.assertEqual(daemon.admin("POST", "/v1/retention?topic=t")[0], 200)
+                self.assertEqual([connection.list_offset("t", 0, t) for t in (-1, -2)], bounds, "nothing is deleted")
+                self.assertEqual([connection.list_offset("t", 0, t) for t in times], answers)
+                rebuilt = [value for series, value in daemon.metrics().items() if series.startswith("tidemark_log_directory_rebuilt_indexes_total")]
+                self.assertEqual(rebuilt, [1])
+                self.assertEqual(daemon.stop(), 0)
+                self.assertEqual(os.path.getsize(index), whole)
+                for how in ([], ["--verify-index-only"]):
+                    text = kafka.run("dump-log", *how, "--files", ",".join(sorted(glob.glob(os.path.join(daemon.data, "t-0", "*index")))))
+                    self.assertNotRegex(text, r"(?i)mismatch|corrupt|out of order|not monotonic|Found ")
+                daemon.start()
+        self.assertEqual(len(re.findall(rf"{os.path.basename(index)}.*", daemon.log())), 5, "a line for each")
+
     def test_kafka_serves_a_copy(self):
         daemon, held, topics = self.filled()
         copy = os.path.join(daemon.directory, "copy")

@@ -92,6 +92,17 @@ class Serving(unittest.TestCase):
         self.assertEqual(connection.read_all("back", 0), [(0, b"k", b"one"), (1, None, b"two"), (2, None, b"three")])
         self.assertEqual(connection.read_all("back", 1), [])
 
+    @unittest.skipIf(shutil.which("kcat") is None, "kcat is not installed")
+    def test_an_older_librdkafka_compresses(self):
+        """KAFKA-18659: it asks whether Produce 0 is served, and quietly leaves compression out where it is not."""
+        connection = self.connect()
+        for codec, name in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
+            self.assertEqual(connection.create_topic(f"packed-{name}"), 0)
+            subprocess.run(["kcat", "-P", "-b", self.daemon.bootstrap, "-t", f"packed-{name}", "-z", name, "-X", "linger.ms=100"], input=b"compressible compressible\n" * 500, check=True, timeout=60)
+            _, _, data = connection.fetch(f"packed-{name}", 0, 0)
+            attributes, = struct.unpack_from(">h", data, 21)
+            self.assertEqual(attributes & 7, codec, name)
+
     def test_metrics_pass_promtool_and_follow_the_topics(self):
         connection = self.connect()
         connection.create_topic("counted")

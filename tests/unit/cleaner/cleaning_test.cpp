@@ -276,6 +276,17 @@ TEST(Cleaning, LargeBatchesGrowTheBuffers) {
     EXPECT_EQ(log.text(), "1:b=1 2:a=2 3:c=" + large + " | 4:z=1");
 }
 
+TEST(Cleaning, ABufferFullOfAbortedBatchesIsReadOn) {
+    // KAFKA-6854: nothing to write from what was read looked like a batch that does not fit.
+    TestLog log({.buffer_bytes = 4096});
+    std::string script = "a=1 ";
+    for (int i = 0; i < 50; ++i) script += "t1:a=" + std::string(500, 'x') + " ";
+    ok(log.append(script + "x1 b=1 | z=1"));
+    const auto stats = log.clean().value();
+    EXPECT_EQ(stats.aborted_batches, 50);
+    EXPECT_EQ(log.text(), "0:a=1 50:(p1) 51:abort1 52:b=1 | 53:z=1");
+}
+
 TEST(Cleaning, AnOutputThatIsFullIsFollowedByAnother) {
     // Nothing is superseded, and the joined index needs an entry for the first batch of the second source.
     const auto small_index = [](auto& c) {
