@@ -417,7 +417,7 @@ void CleanerPool::note_progress(const TopicPartition& partition, std::int64_t by
 
 void CleanerPool::note_failure(storage::Log& log, Error error) {
     const auto code = error.code;
-    if (code == Errc::io || code == Errc::no_space) error = log.log_dir().handled(std::move(error), "cleaning " + log.partition().text());
+    if (code == Errc::io) error = log.log_dir().handled(std::move(error), "cleaning " + log.partition().text());
     if (is_gone(error)) return;
     if (code == Errc::no_space) {
         log_warning("[{}] not cleaned, for lack of room: {}", log.partition(), error.context);

@@ -508,7 +508,22 @@ Result<> MetadataLog::roll() {
     return {};
 }
 
-Result<> MetadataLog::write_bytes(const std::vector<std::byte>& bytes, Timestamp timestamp, Offset next) {
+Result<> MetadataLog::with_room(const std::function<Result<>()>& write) const {
+    auto done = write();
+    if (done || done.error().code != Errc::no_space || !options_.make_room) return done;
+    options_.make_room();
+    return write();
+}
+
+Result<> MetadataLog::replace_content(std::string_view name, std::string_view text) const {
+    return with_room([&] { return io::replace_content(files_, path(name), as_bytes(text)); });
+}
+
+Result<> MetadataLog::write_batch(const std::vector<std::byte>& bytes, Timestamp timestamp, Offset next) {
+    return with_room([&] { return try_to_write(bytes, timestamp, next); });
+}
+
+Result<> MetadataLog::try_to_write(const std::vector<std::byte>& bytes, Timestamp timestamp, Offset next) {
     TM_TRYV(usable());
     const auto size = static_cast<std::int64_t>(bytes.size());
     const auto is_full = [&](const SegmentFile& segment) {
@@ -544,7 +559,7 @@ Result<> MetadataLog::begin_epoch() {
     ++epoch_;
     const bool dynamic_voters = raft_.kraft_version.has_value();
     const QuorumState state{.data_version = dynamic_voters ? 1 : 0, .leader_id = options_.node_id, .leader_epoch = epoch_, .voted_id = -1};
-    TM_TRYV(io::replace_content(files_, path(quorum_state_name), as_bytes(quorum_state_text(state))));
+    TM_TRYV(replace_content(quorum_state_name, quorum_state_text(state)));
 
     protocol::LeaderChangeMessage change{.leader_id = options_.node_id};
     change.voters.push_back({.voter_id = options_.node_id});
@@ -557,13 +572,13 @@ Result<> MetadataLog::begin_epoch() {
     const BatchPlace place{.base_offset = end_offset_, .epoch = epoch_, .timestamp = clock_.now()};
     std::vector<std::byte> bytes;
     write_control_batch(place, entries, bytes);
-    TM_TRYV(write_bytes(bytes, place.timestamp, end_offset_ + static_cast<std::int64_t>(entries.size())));
+    TM_TRYV(write_batch(bytes, place.timestamp, end_offset_ + static_cast<std::int64_t>(entries.size())));
     raft_.in_log = raft_.voters.has_value();
 
     epoch_starts_.emplace_back(epoch_, place.base_offset);
     std::string checkpoint = fmt::format("0\n{}\n", epoch_starts_.size());
     for (const auto& [epoch, start] : epoch_starts_) checkpoint += fmt::format("{} {}\n", epoch, std::max(start, start_offset_).value);
-    return io::replace_content(files_, path(epoch_checkpoint_name), as_bytes(checkpoint));
+    return replace_content(epoch_checkpoint_name, checkpoint);
 }
 
 Result<> MetadataLog::append(std::span<const protocol::MetadataRecord> records, std::int16_t metadata_version) {
@@ -572,7 +587,7 @@ Result<> MetadataLog::append(std::span<const protocol::MetadataRecord> records, 
     const BatchPlace place{.base_offset = end_offset_, .epoch = epoch_, .timestamp = clock_.now()};
     std::vector<std::byte> bytes;
     TM_TRYV(write_metadata_batch(place, records, metadata_version, bytes));
-    return write_bytes(bytes, place.timestamp, end_offset_ + static_cast<std::int64_t>(records.size()));
+    return write_batch(bytes, place.timestamp, end_offset_ + static_cast<std::int64_t>(records.size()));
 }
 
 bool MetadataLog::snapshot_is_due() const {

@@ -26,6 +26,7 @@ struct MetadataLogOptions {
     std::int64_t snapshot_ms = 3'600'000;                  ///< metadata.log.max.snapshot.interval.ms, 0 is never by time
     std::int64_t retention_bytes = 104'857'600;            ///< metadata.max.retention.bytes, negative is unlimited
     std::int64_t retention_ms = 604'800'000;               ///< metadata.max.retention.ms, negative is unlimited
+    std::function<void()> make_room = {};                  ///< D12: called when the disk is full, before one more try
 };
 
 /// What format() writes and a log without any metadata.version begins with.
@@ -107,7 +108,10 @@ private:
     Result<> check_voters() const;
     Result<> discard_log(Offset start);
 
-    Result<> write_bytes(const std::vector<std::byte>& bytes, Timestamp first_timestamp, Offset next);
+    Result<> with_room(const std::function<Result<>()>& write) const;
+    Result<> replace_content(std::string_view name, std::string_view text) const;
+    Result<> write_batch(const std::vector<std::byte>& bytes, Timestamp first_timestamp, Offset next);
+    Result<> try_to_write(const std::vector<std::byte>& bytes, Timestamp first_timestamp, Offset next);
     Result<> roll();
     Result<> usable() const;
     Error fail(Error error, std::string_view what);

@@ -452,10 +452,13 @@ Result<AppendInfo> Log::append(MutableBytes records, const AppendOptions& option
                 return appended;
             }
         }
+        const auto whose = options.origin == record::Origin::coordinator ? LogDirectory::Records::of_coordinators : LogDirectory::Records::of_producers;
+        if (auto room = s.directory().check_room(whose, bytes.size()); !room) return s.failed(std::move(room).error(), "appending");
         if (!s.directory().options().differences.roll_for_rejected_appends) TM_TRYV(roll());
 
         const auto& active = s.active();
-        if (auto written = active->append(bytes, headers.batches); !written) {
+        const auto write = [&] { return active->append(bytes, headers.batches); };
+        if (auto written = whose == LogDirectory::Records::of_coordinators ? s.directory().with_reserve(write) : write(); !written) {
             if (active->is_damaged()) s.directory().fail(written.error(), "[" + s.partition.text() + "] cutting back a failed append");
             return s.failed(std::move(written).error(), "appending");
         }
@@ -536,7 +539,7 @@ Result<> Log::State::roll(Offset base) {
                                                  std::to_string(old->base_offset().value)};
     }
     if (base == old->base_offset()) return {};  // empty and at the right place: as good as new
-    auto created = Segment::create(directory().open_files(), directory().clock(), path(), base, segment_options());
+    auto created = directory().with_reserve([&] { return Segment::create(directory().open_files(), directory().clock(), path(), base, segment_options()); });
     if (!created) return failed(std::move(created).error(), "rolling");
     ++names_made;
     // An index that cannot be cut now is cut by the next flush (D12).
@@ -602,12 +605,12 @@ Result<> Log::State::flush_to(Offset upto, bool with_active) {
         new_snapshots = snapshots.take_unsynced();
         if (!new_snapshots.empty()) ++names_made;
     }
-    const auto synced = [&]() -> Result<> {
+    const auto synced = directory().with_reserve([&]() -> Result<> {
         TM_TRYV(sync_snapshots(files(), new_snapshots));
         for (const auto& segment : dirty) TM_TRYV(segment->sync());
         TM_TRYV(sync_names());
         return save_epochs();
-    }();
+    });
     if (!synced) return failed(unless_moved(synced.error(), from), "flushing");
     MutexLock lock(append_mutex);
     if (truncated != truncations) return {};
@@ -635,11 +638,11 @@ Result<Offset> Log::State::sync_appended() {
         if (segment != segments.begin()) --segment;
         for (; segment != segments.end(); ++segment) unsynced.push_back(segment->second);
     }
-    const auto synced = [&]() -> Result<> {
+    const auto synced = directory().with_reserve([&]() -> Result<> {
         for (const auto& segment : unsynced) TM_TRYV(segment->sync_log());
         TM_TRYV(sync_names());
         return save_epochs();
-    }();
+    });
     if (!synced) return unless_moved(synced.error(), from);
     MutexLock lock(append_mutex);
     if (truncated == truncations && durable_end.load() < upto.value) durable_end.store(upto.value, std::memory_order_release);

@@ -38,10 +38,14 @@ std::vector<io::Path> Log::State::take_out(const SegmentList& gone) {
     return deleted;
 }
 
+Result<> Log::State::rename_files(Segment& segment, FileSuffix from, FileSuffix to) {
+    return directory().with_reserve([&] { return segment.rename_files(from, to); });
+}
+
 Result<> Log::State::delete_files(SegmentList gone, std::vector<io::Path> snapshot_files) {
     if (gone.empty()) return {};
     for (const auto& segment : gone) {
-        if (auto renamed = segment->rename_to(FileSuffix::deleted); !renamed && renamed.error().code != Errc::not_found) return renamed;
+        if (auto renamed = rename_files(*segment, FileSuffix::none, FileSuffix::deleted); !renamed && renamed.error().code != Errc::not_found) return renamed;
         // The earlier name goes for certain first: neither a value may come back whose tombstone has gone, nor a hole be left.
         TM_TRYV(sync_names_in(files(), path()->get()));
     }
@@ -152,7 +156,13 @@ std::vector<Result<Offset>> delete_records(const std::vector<RecordDeletion>& de
         if (!written) written = directory->handled(std::move(written).error(), "deleting records");
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
-        if (const auto& written = checkpoints[checkpoint_of[i]].written; results[i] && !written) results[i] = written.error();
+        const auto& [directory, written] = checkpoints[checkpoint_of[i]];
+        if (!results[i]) continue;
+        if (!written) {
+            results[i] = written.error();
+        } else if (auto& now = deletions[i].log->log_dir(); &now != directory) {  // it moved meanwhile
+            if (auto again = now.write_now(LogDirectory::Checkpoint::log_starts); !again) results[i] = now.handled(std::move(again).error(), "deleting records");
+        }
     }
     return results;
 }
@@ -192,7 +202,7 @@ Result<> Log::replace_segments(SegmentList cleaned, const SegmentList& replaced)
     //    Each is certain before the next: a disk may forget names in any order.
     const auto swapped = [&]() -> Result<> {
         for (auto segment = cleaned.rbegin(); segment != cleaned.rend(); ++segment) {
-            TM_TRYV((*segment)->rename_to(FileSuffix::swap));
+            TM_TRYV(s.rename_files(**segment, FileSuffix::cleaned, FileSuffix::swap));
             TM_TRYV(sync_names());
         }
         return {};
@@ -228,7 +238,7 @@ Result<> Log::replace_segments(SegmentList cleaned, const SegmentList& replaced)
     const auto finished = [&]() -> Result<> {
         TM_TRYV(s.delete_files(gone, std::move(snapshot_files)));
         for (const auto& segment : cleaned) {
-            TM_TRYV(segment->rename_to(FileSuffix::none));
+            TM_TRYV(s.rename_files(*segment, FileSuffix::swap, FileSuffix::none));
             TM_TRYV(sync_names());
         }
         return {};
@@ -290,7 +300,7 @@ Result<> Log::truncate_fully_and_start_at(Offset offset) {
         for (const auto& [base, segment] : s.segments) gone.push_back(segment);
         auto snapshot_files = s.take_out(gone);
         for (const auto& segment : gone) {  // before the new one may need the same name
-            if (auto renamed = segment->rename_to(FileSuffix::deleted); !renamed) return s.failed(std::move(renamed).error(), "truncating");
+            if (auto renamed = s.rename_files(*segment, FileSuffix::none, FileSuffix::deleted); !renamed) return s.failed(std::move(renamed).error(), "truncating");
         }
         if (auto started = s.start_over_at(offset); !started) return s.failed(std::move(started).error(), "truncating");
         if (auto synced = sync_names_in(s.files(), s.path()->get()); !synced) return s.failed(std::move(synced).error(), "truncating");

@@ -295,31 +295,41 @@ void LogDirectory::run_background() {
 void LogDirectory::keep_reserve() {
     MutexLock lock(reserve_mutex_);
     if (reserve_kept_ || options_.reserve_bytes <= 0 || is_offline()) return;
+    reserve_kept_ = make_reserve();
+    reserve_is_missing_.store(!reserve_kept_, std::memory_order_release);
+}
+
+bool LogDirectory::make_reserve() {
     const auto path = io::join(path_, file_name::reserve);
     const auto there = files_.status(path);
-    if (there && *there && (*there)->bytes >= options_.reserve_bytes) {
-        reserve_kept_ = true;
-        return;
-    }
+    if (there && *there && (*there)->bytes >= options_.reserve_bytes) return true;
     const auto space = files_.space(path_);
-    if (!space || space->available < 4 * options_.reserve_bytes) return;
+    if (!space || space->available < 4 * options_.reserve_bytes) return false;
     auto file = files_.open(path, io::OpenMode::create_truncated);
-    if (!file) return;
+    if (!file) return false;
     const std::vector<std::byte> zeros(zeros_bytes);
     for (std::int64_t at = 0; at < options_.reserve_bytes; at += static_cast<std::int64_t>(zeros_bytes)) {
-        if (!(*file)->write(FilePosition{at}, zeros)) {
-            (void)files_.remove(path);
-            return;
-        }
+        if ((*file)->write(FilePosition{at}, zeros)) continue;
+        (void)files_.remove(path);
+        return false;
     }
-    reserve_kept_ = true;
+    return true;
 }
 
 void LogDirectory::give_up_reserve() {
     MutexLock lock(reserve_mutex_);
     if (!reserve_kept_) return;
     reserve_kept_ = false;
+    reserve_is_missing_.store(true, std::memory_order_release);   // before its room is there to be taken
     if (files_.remove(io::join(path_, file_name::reserve))) log_warning("log directory {}: gave up the reserve of {} bytes", path_, options_.reserve_bytes);
+}
+
+Result<> LogDirectory::check_room(Records whose, std::size_t bytes) const {
+    if (!reserve_is_missing_.load(std::memory_order_acquire)) return {};
+    TM_TRY(const auto space, files_.space(path_));
+    const auto left_alone = whose == Records::of_producers ? options_.reserve_bytes : options_.reserve_bytes / 2;
+    if (space.available - static_cast<std::int64_t>(bytes) >= left_alone) return {};
+    return Error{Errc::no_space, std::to_string(space.available) + " bytes are free, of which " + std::to_string(left_alone) + " are kept for checkpoints, metadata and deletion"};
 }
 
 LogDirectoryStats LogDirectory::stats() const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "base/clock.h"
@@ -96,6 +97,19 @@ public:
     /// Makes the reserve file when there is room for it.
     void keep_reserve() EXCLUDES(reserve_mutex_);
     void give_up_reserve() EXCLUDES(reserve_mutex_);
+    /// Runs `write`, and when the disk is full once more with the reserve given up: for what is small and goes on in any case,
+    /// checkpoints and names.
+    template <class Write>
+    std::invoke_result_t<Write> with_reserve(Write write) {
+        auto done = write();
+        if (done || done.error().code != Errc::no_space) return done;
+        give_up_reserve();
+        return write();
+    }
+    /// What the reserve has left room for when it was given up is not for records: those that keep others going (committed
+    /// offsets, markers) may take half of it, a producer's none. Errc::no_space when it would.
+    enum class Records : std::uint8_t { of_producers, of_coordinators };
+    Result<> check_room(Records, std::size_t bytes) const;
 
     LogDirectoryStats stats() const EXCLUDES(mutex_);
 
@@ -110,6 +124,7 @@ private:
         std::function<void()> work;
     };
 
+    bool make_reserve() REQUIRES(reserve_mutex_);
     void commit_all(std::vector<Waiting>, SyncPool*) EXCLUDES(mutex_);
     Error offline_error() const;
 
@@ -136,6 +151,7 @@ private:
 
     Mutex reserve_mutex_;
     bool reserve_kept_ GUARDED_BY(reserve_mutex_) = false;
+    std::atomic<bool> reserve_is_missing_{false};   // there should be one, and is not
 
     std::jthread commit_thread_;
     std::jthread background_thread_;

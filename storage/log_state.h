@@ -97,6 +97,7 @@ struct Log::State final : CommitTarget {
     Result<> rebuild_producers(Offset log_start, Offset end, Timestamp now) REQUIRES(append_mutex);
     /// Out of the map; their snapshots become `.deleted` and are returned. delete_files() of both follows, without the lock.
     std::vector<io::Path> take_out(const SegmentList&) REQUIRES(append_mutex);
+    Result<> rename_files(Segment&, FileSuffix from, FileSuffix to);
     /// Renames to `.deleted` in the order given, syncs the names after each, unlinks after file.delete.delay.ms.
     Result<> delete_files(SegmentList, std::vector<io::Path> snapshots) EXCLUDES(append_mutex);
     void unlink_later(SegmentList, std::vector<io::Path> snapshots);

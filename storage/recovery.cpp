@@ -443,7 +443,7 @@ void Loader::delete_later(SegmentList gone, bool with_snapshots) {
     std::vector<io::Path> snapshot_files;
     for (const auto& segment : gone) {
         segments_.erase(segment->base_offset());
-        if (auto renamed = segment->rename_to(FileSuffix::deleted); !renamed) log_warning("[{}] {}", options_.partition, renamed.error().message());
+        if (auto renamed = segment->rename_files(FileSuffix::none, FileSuffix::deleted); !renamed) log_warning("[{}] {}", options_.partition, renamed.error().message());
         const auto snapshot = in_directory(segment_file_name(segment->base_offset(), FileKind::snapshot));
         const auto deleted = snapshot + std::string(suffix_text(FileSuffix::deleted));
         if (with_snapshots && files().rename(snapshot, deleted)) snapshot_files.push_back(deleted);
@@ -635,13 +635,13 @@ Result<> Loader::split(Segment& old) {
     if (copied != old.bytes()) return Error{Errc::corrupt, old.path().name(FileKind::log) + ": " + std::to_string(old.bytes() - copied) + " bytes were not copied"};
     for (const auto& part : parts) TM_TRYV(part->finish_cleaned(modified));
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-        TM_TRYV((*part)->rename_to(FileSuffix::swap));
+        TM_TRYV((*part)->rename_files(FileSuffix::cleaned, FileSuffix::swap));
         TM_TRYV(sync_names());
     }
-    TM_TRYV(old.rename_to(FileSuffix::deleted));
+    TM_TRYV(old.rename_files(FileSuffix::none, FileSuffix::deleted));
     TM_TRYV(sync_names());
     for (const auto& part : parts) {
-        TM_TRYV(part->rename_to(FileSuffix::none));
+        TM_TRYV(part->rename_files(FileSuffix::swap, FileSuffix::none));
         TM_TRYV(sync_names());
     }
     old.close_files();

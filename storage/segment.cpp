@@ -611,14 +611,13 @@ void Segment::start_writeback() const {
     if (const auto log = log_.get()) (*log)->start_writeback();
 }
 
-Result<> Segment::rename_to(FileSuffix suffix) {
-    auto& file_system = files_.file_system();
-    const auto before = path_.suffix();
+Result<> Segment::rename_files(FileSuffix from, FileSuffix to) {
+    const bool log_is_renamed = path_.suffix() == to;   // by an earlier try
     for (const auto kind : files_of_a_segment) {
-        auto renamed = file_system.rename(path_.of(kind, before), path_.of(kind, suffix));
-        if (!renamed && !is_missing(renamed.error())) return renamed;
-        if (!renamed && kind == FileKind::log) return renamed;
-        if (kind == FileKind::log) path_.set_suffix(suffix);
+        auto renamed = files_.file_system().rename(path_.of(kind, from), path_.of(kind, to));
+        const bool may_be_missing = kind != FileKind::log || log_is_renamed;
+        if (!renamed && !(may_be_missing && is_missing(renamed.error()))) return renamed;
+        if (kind == FileKind::log) path_.set_suffix(to);
     }
     return {};
 }

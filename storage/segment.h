@@ -184,8 +184,8 @@ public:
     /// Writing failed and could not be undone: what is in the file is not known.
     bool is_damaged() const { return damaged_.load(std::memory_order_acquire); }
 
-    /// Renames the four files, `.log` first; missing index files are passed over.
-    Result<> rename_to(FileSuffix);
+    /// Renames the four files, `.log` first; missing index files are passed over. What failed in the middle can be tried again.
+    Result<> rename_files(FileSuffix from, FileSuffix to);
     /// Unlinks them, `.log` first; all are tried.
     Result<> remove_files();
     void close_files();

@@ -119,6 +119,7 @@ Result<> Daemon::Parts::open_metadata() {
                                              .endpoints = endpoints_of(config.daemon.listeners),
                                              .rack = config.daemon.rack,
                                              .file = config.file};
+    options.log.make_room = [this] { logs->metadata_log_directory().give_up_reserve(); };
     for (const auto& directory : logs->directories()) options.directory_ids.push_back(directory.directory_id);
     TM_TRY(controller, metadata::LocalController::open(files, clock, std::move(options)));
 

@@ -481,6 +481,27 @@ TEST(MetadataLogFaults, EveryAnsweredRecordSurvivesAPowerLoss) {
     EXPECT_GT(steps, 50);
 }
 
+TEST(MetadataLogFaults, WhatMakesRoomIsAskedBeforeAnythingIsRefused) {
+    for (int step = 0;; ++step) {
+        ManualClock clock;
+        io::FaultyFileSystem disk;
+        ASSERT_TRUE(MetadataLog::format(disk, clock, "data", default_bootstrap()).has_value());
+        int asked = 0;
+        auto opened = MetadataLog::open(disk, clock, {.directory = "data", .node_id = 1, .make_room = [&] { ++asked; }});
+        disk.inject({.fail_at = step, .fault = io::Fault::short_write, .counted = [](const io::Call& call) {
+                         return call.operation == io::Operation::write || call.operation == io::Operation::create;
+                     }});
+        ASSERT_TRUE(opened->log->begin_epoch().has_value()) << step;
+        ASSERT_TRUE(opened->log->append(opened->bootstrap, version).has_value()) << step;
+        ASSERT_TRUE(MetadataLog::open(disk, clock, {.directory = "data", .node_id = 1}).has_value());
+        EXPECT_EQ(asked, disk.tripped() ? 1 : 0);
+        if (!disk.tripped()) {
+            EXPECT_GT(step, 4);
+            break;
+        }
+    }
+}
+
 TEST(MetadataLogFaults, AFullDiskRefusesAndHeals) {
     ManualClock clock;
     io::FaultyFileSystem disk;

@@ -102,7 +102,7 @@ TEST_F(SegmentTest, RenamingMakesNoIndexThatIsNotThere) {
     ASSERT_TRUE(segment->become_inactive());
     for (const auto kind : {FileKind::offset_index, FileKind::time_index}) ASSERT_TRUE(files.remove(segment->path().of(kind)));
     auto again = open(0, {false, false, false});
-    ASSERT_TRUE(again->rename_to(FileSuffix::deleted));
+    ASSERT_TRUE(again->rename_files(FileSuffix::none, FileSuffix::deleted));
     EXPECT_EQ(again->log_path(), "/00000000000000000000.log.deleted");
     const auto there = files.list("/").value();
     ASSERT_EQ(there.size(), 1u);
@@ -317,7 +317,7 @@ TEST_F(SegmentTest, ReadersKeepADeletedFile) {
     auto segment = create(0);
     append(*segment, 0, {1});
     const auto file = segment->file().value();
-    ASSERT_TRUE(segment->rename_to(FileSuffix::deleted));
+    ASSERT_TRUE(segment->rename_files(FileSuffix::none, FileSuffix::deleted));
     EXPECT_TRUE(files.status("/00000000000000000000.log.deleted").value().has_value());
     ASSERT_TRUE(segment->remove_files());
     std::vector<std::byte> bytes(static_cast<std::size_t>(segment->bytes()));
