@@ -52,6 +52,7 @@ void ImageApplier::image_changed(const metadata::ImagePtr& before, const metadat
 
 /// A topic that was deleted and made anew in one step has another id, so its old logs go first.
 void ImageApplier::remove_gone(const Image& before, const Image& after) {
+    std::vector<TopicPartition> all_gone;
     for (const auto& [name, topic] : before.topics) {
         const auto* now = after.find(name);
         if (now == topic.get()) continue;
@@ -61,10 +62,13 @@ void ImageApplier::remove_gone(const Image& before, const Image& after) {
             const auto* still = is_gone ? nullptr : after.find(gone);
             if (!is_here(partition) || (still && is_here(*still))) continue;
             if (before_removal_) before_removal_(gone);
-            if (const auto removed = logs_.remove(gone); !removed && removed.error().code != Errc::not_found) {
-                log_error("[{}] its directory cannot be removed: {}", gone, removed.error().message());
-            }
+            all_gone.push_back(gone);
         }
+    }
+    const auto results = logs_.remove(all_gone);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (results[i] || results[i].error().code == Errc::not_found) continue;
+        log_error("[{}] its directory cannot be removed: {}", all_gone[i], results[i].error().message());
     }
 }
 

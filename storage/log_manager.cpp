@@ -22,6 +22,7 @@ constexpr auto tick_pause_max = 5000ms;
 constexpr auto background_work_interval = 5000ms;
 constexpr auto memory_interval = std::chrono::minutes{5};
 constexpr std::int64_t small_file_bytes_max = 1 << 30;
+constexpr std::size_t preferred_max = 100'000;   // anybody may name partitions that there will never be
 constexpr auto progress_interval = std::chrono::seconds{5};
 
 Error refused(std::string what) { return {Errc::invalid_argument, std::move(what)}; }
@@ -81,7 +82,13 @@ struct LogManager::State {
     std::unordered_map<TopicPartition, std::shared_ptr<Log>> logs GUARDED_BY(mutex);
     std::set<TopicPartition> failed GUARDED_BY(mutex);      // there, but cannot be opened
     /// About to be moved: the checkpoints of where it will be know it already.
-    std::optional<std::pair<TopicPartition, const LogDirectory*>> arriving GUARDED_BY(mutex);
+    struct Arrival {
+        TopicPartition partition;
+        Directory* to = nullptr;
+    };
+    std::optional<Arrival> arriving GUARDED_BY(mutex);
+    /// Where a partition was asked for before it is there.
+    std::unordered_map<TopicPartition, Directory*> preferred GUARDED_BY(mutex);
 
     Mutex tick_mutex;
     Periodic recovery_points GUARDED_BY(tick_mutex), log_starts GUARDED_BY(tick_mutex), high_watermarks GUARDED_BY(tick_mutex);
@@ -135,14 +142,14 @@ struct LogManager::State {
         if (ticker.joinable()) ticker.join();
     }
 
-    bool is_in(const Log& log, const LogDirectory& d) const REQUIRES(mutex) {
-        return &log.log_dir() == &d || (arriving && arriving->first == log.partition() && arriving->second == &d);
+    bool is_in(const Log& log, const Directory& d) const REQUIRES(mutex) {
+        return &log.log_dir() == &d.dir || (arriving && arriving->partition == log.partition() && arriving->to == &d);
     }
     std::vector<std::shared_ptr<Log>> checkpointed_in(const Directory& d) const {
         std::vector<std::shared_ptr<Log>> found;
         MutexLock lock(mutex);
         for (const auto& [partition, log] : logs) {
-            if (is_in(*log, d.dir)) found.push_back(log);
+            if (is_in(*log, d)) found.push_back(log);
         }
         return found;
     }
@@ -166,7 +173,7 @@ struct LogManager::State {
     Result<> find_logs(Directory&, const LogConfigLookup&, std::vector<Job>&, std::vector<Future>&, LoadReport&);
     Result<> make_stray(Directory&, const TopicPartition&);
     bool is_complete_move(const io::Path& directory) const;
-    Result<> settle_twins(Directory&, const TopicPartition&, Job& twin, bool& is_ours);
+    Result<Directory*> settle_twins(const TopicPartition&, Directory& one, Directory& other);
     void settle_futures(const std::vector<Future>&, const LogConfigLookup&, std::vector<Job>&, LoadReport&);
     // moves
     void ask_for_move(const TopicPartition&, Directory& to, io::Path future);
@@ -180,6 +187,8 @@ struct LogManager::State {
     Result<> write_log_starts(Directory&);
     Result<> write_high_watermarks(Directory&);
     Result<> write_memory(Directory&);
+    Result<> write_now(Directory&, LogDirectory::Checkpoint);
+    Result<> write_all_of(Directory&, const TopicPartition&, std::optional<Offset> first_dirty);
     Result<> change_cleaner_checkpoint(Directory&, const TopicPartition&, std::optional<Offset>);
     void adopt(const std::shared_ptr<Log>& log) { log->set_observer(observer.load()); }
 };
@@ -298,7 +307,7 @@ Result<std::unique_ptr<LogManager>> LogManager::open(io::FileSystem& files, cons
     TM_TRYV(s->settle_identity(expected));
     for (const auto& d : s->directories) {
         d->dir.set_checkpoint_hook([s, dir = d.get()](LogDirectory::Checkpoint which) {
-            return which == LogDirectory::Checkpoint::log_starts ? s->write_log_starts(*dir) : s->write_recovery_points(*dir);
+            return s->write_now(*dir, which);
         });
         d->dir.set_offline_hook([s, dir = d.get()] {
             auto* observer = s->observer.load();
@@ -345,20 +354,21 @@ bool LogManager::State::is_complete_move(const io::Path& directory) const {
     return there && *there;
 }
 
-/// A partition in two directories: a move was cut off between its two renames, and the copy says that it is complete.
-Result<> LogManager::State::settle_twins(Directory& d, const TopicPartition& partition, Job& twin, bool& is_ours) {
+/// A partition in two directories: a move was cut off between its two renames, and the copy says that it is complete. Returns
+/// where it stays.
+Result<Directory*> LogManager::State::settle_twins(const TopicPartition& partition, Directory& one, Directory& other) {
     const auto name = live_directory_name(partition);
-    is_ours = is_complete_move(d.at(name));
-    if (is_ours == is_complete_move(twin.directory->at(name))) {
-        return Error{Errc::already_exists, partition.text() + " is in " + twin.directory->dir.path() + " and in " + d.dir.path() + ": remove one of both"};
+    const bool one_is_copy = is_complete_move(one.at(name));
+    if (one_is_copy == is_complete_move(other.at(name))) {
+        return Error{Errc::already_exists, partition.text() + " is in " + one.dir.path() + " and in " + other.dir.path() + ": remove one of both"};
     }
-    auto& loser = is_ours ? *twin.directory : d;
-    const auto to = loser.at(deleted_directory_name(partition, Uuid::random()));
-    log_warning("[{}] was moved from {}: what is left there becomes {}", partition, loser.dir.path(), to);
-    TM_TRYV(files.rename(loser.at(name), to));
-    TM_TRYV(sync_names_in(files, loser.dir.path()));
-    remove_later(loser, to);
-    return {};
+    auto& left = one_is_copy ? other : one;
+    const auto to = left.at(deleted_directory_name(partition, Uuid::random()));
+    log_warning("[{}] was moved from {}: what is left there becomes {}", partition, left.dir.path(), to);
+    TM_TRYV(files.rename(left.at(name), to));
+    TM_TRYV(sync_names_in(files, left.dir.path()));
+    remove_later(left, to);
+    return one_is_copy ? &one : &other;
 }
 
 /// A copy of a log that is where it was is made anew. Where there is none, a complete copy is the log.
@@ -418,9 +428,8 @@ Result<> LogManager::State::find_logs(Directory& d, const LogConfigLookup& looku
         }
         const auto twin = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.directory != &d && j.found.partition == parsed->partition; });
         if (twin != jobs.end()) {
-            bool is_ours = false;
-            TM_TRYV(settle_twins(d, parsed->partition, *twin, is_ours));
-            if (is_ours) *twin = std::move(job);
+            TM_TRY(const auto* stays, settle_twins(parsed->partition, *twin->directory, d));
+            if (stays == &d) *twin = std::move(job);
             continue;
         }
         jobs.push_back(std::move(job));
@@ -584,11 +593,7 @@ Result<> LogManager::State::write_checkpoint(Directory& d, std::string_view name
     MutexLock lock(d.files_mutex);
     auto& last = d.written[std::string(name)];
     if (last == text) return {};
-    auto written = io::replace_content(files, d.at(name), as_bytes(text));
-    if (!written && written.error().code == Errc::no_space) {
-        d.dir.give_up_reserve();
-        written = io::replace_content(files, d.at(name), as_bytes(text));
-    }
+    auto written = d.dir.with_reserve([&] { return io::replace_content(files, d.at(name), as_bytes(text)); });
     if (!written) return in_context(std::move(written).error(), d.at(name));
     last = std::move(text);
     return {};
@@ -618,6 +623,29 @@ Result<> LogManager::State::write_memory(Directory& d) {
     SegmentsFile memory;
     for (const auto& log : logs_in(d)) memory[log->partition()] = memory_of(*log);
     return write_checkpoint(d, file_name::segments, format_segments_file(memory));
+}
+
+Result<> LogManager::State::write_now(Directory& d, LogDirectory::Checkpoint which) {
+    if (which == LogDirectory::Checkpoint::recovery_points) return write_recovery_points(d);
+    TM_TRYV(write_log_starts(d));
+    Directory* arrives_in = nullptr;
+    {
+        MutexLock lock(mutex);
+        if (arriving) arrives_in = arriving->to;
+    }
+    return arrives_in != nullptr ? write_log_starts(*arrives_in) : Result<>{};
+}
+
+/// What a directory's checkpoints say of one log, and of all others with it.
+Result<> LogManager::State::write_all_of(Directory& d, const TopicPartition& partition, std::optional<Offset> first_dirty) {
+    const auto written = [&]() -> Result<> {
+        TM_TRYV(d.dir.check());
+        TM_TRYV(change_cleaner_checkpoint(d, partition, first_dirty));
+        TM_TRYV(write_recovery_points(d));
+        TM_TRYV(write_log_starts(d));
+        return write_high_watermarks(d);
+    }();
+    return written ? written : d.dir.handled(written.error(), "writing checkpoints");
 }
 
 Result<> LogManager::write_checkpoints() {
@@ -736,9 +764,15 @@ Result<std::shared_ptr<Log>> LogManager::create(const TopicPartition& partition,
         if (!id.is_zero() && id != topic_id) return Error{Errc::already_exists, partition.text() + " is there with the topic id " + id.text()};
         return log;
     }
+    Directory* preferred = nullptr;
+    {
+        MutexLock lock(s.mutex);
+        if (const auto found = s.preferred.find(partition); found != s.preferred.end()) preferred = found->second;
+    }
     std::vector<Directory*> possible;
     for (const auto& d : s.directories) {
-        if (!d->dir.is_offline() && (!directory_id || d->dir.id() == *directory_id)) possible.push_back(d.get());
+        const bool is_asked_for = preferred != nullptr ? d.get() == preferred : !directory_id || d->dir.id() == *directory_id;
+        if (!d->dir.is_offline() && is_asked_for) possible.push_back(d.get());
     }
     if (possible.empty()) return Error{Errc::storage_offline, "no log directory for " + partition.text()};
     Directory* target = possible.front();
@@ -751,46 +785,65 @@ Result<std::shared_ptr<Log>> LogManager::create(const TopicPartition& partition,
     const auto path = target->at(live_directory_name(partition));
     TM_TRY(const auto there, s.files.status(path));
     if (there) return Error{Errc::already_exists, path + " is there, but was not loaded"};
-    auto log = create_log(target->dir, {.partition = partition, .directory = path, .config = std::move(config)}, topic_id);
-    if (!log) {
-        (void)io::remove_all(s.files, path);
-        return target->dir.handled(std::move(log).error(), "creating " + partition.text());
-    }
+    auto log = target->dir.with_reserve([&] {
+        auto created = create_log(target->dir, {.partition = partition, .directory = path, .config = config}, topic_id);
+        if (!created) (void)io::remove_all(s.files, path);
+        return created;
+    });
+    if (!log) return target->dir.handled(std::move(log).error(), "creating " + partition.text());
     s.adopt(*log);
     MutexLock lock(s.mutex);
     s.logs.emplace(partition, *log);
+    s.preferred.erase(partition);
     return *log;
 }
 
-Result<> LogManager::remove(const TopicPartition& partition) {
+std::vector<Result<>> LogManager::remove(const std::vector<TopicPartition>& partitions) {
     auto& s = *state_;
+    struct Removal {
+        std::size_t place = 0;
+        std::shared_ptr<Log> log;
+        io::Path to;
+    };
+    std::map<Directory*, std::vector<Removal>> removals;
+    std::vector<Result<>> results(partitions.size(), Result<>{});
     MutexLock removing(s.create_mutex);
-    const auto log = find(partition);
-    if (log == nullptr) return Error{Errc::not_found, partition.text()};
-    auto& d = *s.directory_of(*log);
-    TM_TRYV(d.dir.check());
-    const auto to = d.at(deleted_directory_name(partition, Uuid::random()));
-    const auto renamed = [&]() -> Result<> {
-        TM_TRYV(log->move_directory(to));
-        return sync_names_in(s.files, d.dir.path());
-    }();
-    if (!renamed) return d.dir.handled(renamed.error(), "deleting " + partition.text());
-    {
-        MutexLock lock(s.mutex);
-        s.logs.erase(partition);
+    for (std::size_t i = 0; i < partitions.size(); ++i) {
+        const auto& partition = partitions[i];
+        const auto log = find(partition);
+        if (log == nullptr) {
+            results[i] = Error{Errc::not_found, partition.text()};
+            continue;
+        }
+        auto& d = *s.directory_of(*log);
+        const auto to = d.at(deleted_directory_name(partition, Uuid::random()));
+        results[i] = d.dir.check();
+        if (results[i]) results[i] = d.dir.with_reserve([&] { return log->move_directory(to); });
+        if (results[i]) removals[&d].push_back({i, log, to});
+        else results[i] = d.dir.handled(results[i].error(), "deleting " + partition.text());
     }
-    log->mark_closed();
-    if (auto* observer = s.observer.load()) observer->log_gone(partition);
-    s.remove_later(d, to);
-    log_info("[{}] deleted: {} goes in {} ms", partition, to, s.options.partition_delete_delay_ms);
-    const auto written = [&]() -> Result<> {
-        TM_TRYV(s.write_recovery_points(d));
-        TM_TRYV(s.write_log_starts(d));
-        return s.change_cleaner_checkpoint(d, partition, std::nullopt);
-    }();
-    if (!written) (void)d.dir.handled(written.error(), "writing checkpoints");
-    return {};
+    for (const auto& [d, gone] : removals) {
+        if (auto synced = sync_names_in(s.files, d->dir.path()); !synced) {
+            const auto error = d->dir.handled(std::move(synced).error(), "deleting partitions");
+            for (const auto& removal : gone) results[removal.place] = error;
+            continue;
+        }
+        for (const auto& [place, log, to] : gone) {
+            {
+                MutexLock lock(s.mutex);
+                s.logs.erase(log->partition());
+            }
+            log->mark_closed();
+            if (auto* observer = s.observer.load()) observer->log_gone(log->partition());
+            s.remove_later(*d, to);
+            log_info("[{}] deleted: {} goes in {} ms", log->partition(), to, s.options.partition_delete_delay_ms);
+        }
+        (void)s.write_all_of(*d, gone.front().log->partition(), std::nullopt);
+    }
+    return results;
 }
+
+Result<> LogManager::remove(const TopicPartition& partition) { return remove(std::vector{partition}).front(); }
 
 // --- moves -------------------------------------------------------------------------------------------------------------
 
@@ -806,7 +859,11 @@ Result<> LogManager::move(const TopicPartition& partition, const io::Path& log_d
     if (to == s.directories.end()) return refused(log_dir + " is not one of log.dirs");
     TM_TRYV((*to)->dir.check());
     const auto log = find(partition);
-    if (log == nullptr) return Error{Errc::not_found, partition.text()};
+    if (log == nullptr) {
+        MutexLock lock(s.mutex);
+        if (s.preferred.size() < preferred_max || s.preferred.contains(partition)) s.preferred[partition] = to->get();
+        return Error{Errc::not_found, partition.text()};
+    }
     {
         MutexLock lock(s.moves_mutex);
         for (const auto& move : s.moves) {
@@ -874,8 +931,11 @@ Result<> LogManager::State::run_move(const Move& move, const std::function<bool(
                   .live = to.at(live_directory_name(move.partition)),
                   .deleted = from.at(deleted_directory_name(move.partition, Uuid::random()))},
                  move.progress, [&] { return is_stopped() || *move.called_off; });
-    TM_TRYV(work.copy());
-    return finish_move(work, log, from, to);
+    auto moved = work.copy();
+    if (moved) moved = finish_move(work, log, from, to);
+    // What the other directory failed in it has been told: this is of the one that the log is in.
+    if (!moved && moved.error().code == Errc::io) return from.dir.handled(std::move(moved).error(), "moving " + move.partition.text());
+    return moved;
 }
 
 Result<> LogManager::State::finish_move(LogMove& work, const std::shared_ptr<Log>& log, Directory& from, Directory& to) {
@@ -892,29 +952,19 @@ Result<> LogManager::State::finish_move(LogMove& work, const std::shared_ptr<Log
         const auto found = cleaned->find(partition);
         return found == cleaned->end() ? std::nullopt : std::optional{found->second};
     }();
-    const auto write_all = [&](Directory& d, std::optional<Offset> dirty) {
-        const auto written = [&]() -> Result<> {
-            TM_TRYV(d.dir.check());
-            TM_TRYV(change_cleaner_checkpoint(d, partition, dirty));
-            TM_TRYV(write_recovery_points(d));
-            TM_TRYV(write_log_starts(d));
-            return write_high_watermarks(d);
-        }();
-        return written ? written : d.dir.handled(written.error(), "writing checkpoints");
-    };
-    const auto set_arriving = [&](decltype(arriving) to_come) {
+    const auto set_arriving = [&](std::optional<Arrival> arrival) {
         MutexLock lock(mutex);
-        arriving = std::move(to_come);
+        arriving = std::move(arrival);
     };
-    set_arriving(std::pair{partition, &to.dir});
-    auto finished = write_all(to, first_dirty);
+    // Whatever moment the power fails at, the checkpoints of the directory that it is found in know it.
+    set_arriving(Arrival{partition, &to});
+    auto finished = write_all_of(to, partition, first_dirty);
     if (finished) finished = work.finish();
     set_arriving(std::nullopt);
     if (!finished) return finished;
     log_info("[{}] moved from {} to {}", partition, from.dir.path(), to.dir.path());
     remove_later(from, work.left_behind());
-    (void)write_all(to, first_dirty);
-    (void)write_all(from, std::nullopt);
+    (void)write_all_of(from, partition, std::nullopt);
     return {};
 }
 
@@ -983,14 +1033,14 @@ Result<> LogManager::State::change_cleaner_checkpoint(Directory& d, const TopicP
         MutexLock guard(mutex);
         for (auto entry = after.begin(); entry != after.end();) {
             const auto log = logs.find(entry->first);
-            const bool is_here = log != logs.end() && is_in(*log->second, d.dir);
+            const bool is_here = log != logs.end() && is_in(*log->second, d);
             entry = is_here ? std::next(entry) : after.erase(entry);
         }
     }
     if (first_dirty) after[partition] = *first_dirty;
     else after.erase(partition);
     if (read && after == before) return {};
-    return write_offset_checkpoint(files, d.at(file_name::cleaner_checkpoint), after);
+    return d.dir.with_reserve([&] { return write_offset_checkpoint(files, d.at(file_name::cleaner_checkpoint), after); });
 }
 
 Result<> LogManager::write_cleaner_checkpoint(const TopicPartition& partition, std::optional<Offset> first_dirty) {

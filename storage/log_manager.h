@@ -91,14 +91,17 @@ public:
     std::shared_ptr<Log> find(const TopicPartition&) const;
     std::vector<std::shared_ptr<Log>> logs() const;
     /// Creates the directory with partition.metadata, durable when this returns; returns the existing one when it is there
-    /// with the same id. `directory_id`: nothing for the one with the fewest logs.
+    /// with the same id. `directory_id`: nothing for the one with the fewest logs; what move() was asked for before goes first.
     Result<std::shared_ptr<Log>> create(const TopicPartition&, Uuid topic_id, std::shared_ptr<const LogConfig>, std::optional<Uuid> directory_id = {});
-    /// Renames the directory to `-delete`; its files go after the broker's delay.
+    /// Renames the directories to `-delete`; their files go after the broker's delay. Each its own result, in their order; what
+    /// is written once for all in a log directory (names, checkpoints) is.
+    std::vector<Result<>> remove(const std::vector<TopicPartition>&);
     Result<> remove(const TopicPartition&);
 
     /// Moves it to another log directory while it is used (log_move.h), in the background, one after the other; a crash or a
     /// stop does not end it. Asking again for another directory calls the first off, so does asking for the one it is in.
-    /// Errc::not_found: no such log; Errc::invalid_argument: no such directory.
+    /// Errc::not_found: no such log, yet: create() will put it there (until the next start); Errc::invalid_argument: no such
+    /// directory.
     Result<> move(const TopicPartition&, const io::Path& log_dir);
     std::vector<MoveStats> moves() const;
 

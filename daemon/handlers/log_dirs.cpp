@@ -1,7 +1,7 @@
 // DescribeLogDirs (35), versions 1 to 5, and AlterReplicaLogDirs (34), versions 1 to 2: wire-behaviour 12 (KIP-113).
 //
-// A move goes on in the background; until it is done the copy is shown as a future replica. Left out: a choice for a partition
-// that does not exist yet is not remembered.
+// A move goes on in the background; until it is done the copy is shown as a future replica. A choice for a partition that does
+// not exist yet is answered with that, and remembered for its creation.
 #include "protocol/messages/alter_replica_log_dirs_request.h"
 #include "protocol/messages/alter_replica_log_dirs_response.h"
 #include "protocol/messages/describe_log_dirs_request.h"
@@ -67,9 +67,9 @@ protocol::AlterReplicaLogDirsResponse alter_replica_log_dirs(Broker& broker, Cal
         const auto directory = std::ranges::find(directories, path, &storage::LogDirStats::path);
         if (directory == directories.end()) return ErrorCode::log_dir_not_found;
         if (directory->offline) return ErrorCode::kafka_storage_error;
+        const auto moves = broker.logs().move(name, path);
         const auto found = find_partition(broker, *image, name);
         if (found.error != ErrorCode::none) return found.error;
-        const auto moves = broker.logs().move(name, path);
         return moves ? ErrorCode::none : to_error_code(moves.error());
     };
     protocol::AlterReplicaLogDirsResponse response;

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 
 #include "io/faulty_file_system.h"
 #include "record/builder.h"
@@ -269,6 +272,84 @@ TEST(MoveFaults, WhateverFailsTheLogServesFromWhereItIs) {
             break;
         }
     }
+}
+
+/// Every call in one of the directories fails once, reads too.
+TEST(MoveFaults, WhateverTheDiskLosesTheRecordsAreInOneOfTheDirectories) {
+    for (const std::string bad : {"/a", "/b"}) {
+        int step = 0;
+        for (; !testing::Test::HasFailure(); ++step) {
+            SCOPED_TRACE(bad + ", step " + std::to_string(step));
+            ManualClock clock;
+            io::FaultyFileSystem disk{{.clock = &clock}};
+            bool tripped = false, appended = false;
+            {
+                Broker broker(disk, clock);
+                ASSERT_TRUE(broker.start());
+                ASSERT_TRUE(broker.create());
+                ASSERT_TRUE(broker.append("0"));
+                ASSERT_TRUE(broker.log()->roll());
+                ASSERT_TRUE(broker.append("1", {.producer_id = 7, .producer_epoch = 2, .base_sequence = 0}));
+                broker.manager().tick();
+                ASSERT_TRUE(broker.manager().move(partition, "/b"));
+                disk.inject({.fail_at = step, .counted = [&](const io::Call& call) { return call.path.starts_with(bad); }});
+                broker.manager().tick();
+                tripped = disk.tripped();
+                disk.inject({});
+                const auto at = broker.log()->log_dir().path();
+                const auto result = broker.append("2");
+                appended = result.has_value();
+                if (appended) {
+                    EXPECT_THAT(values_of(*broker.log()), ElementsAre("0", "1", "2"));
+                } else {
+                    EXPECT_EQ(result.error().code, Errc::storage_offline);
+                    EXPECT_EQ(at, bad);
+                }
+                EXPECT_FALSE(broker.log()->is_moving());
+                EXPECT_THAT(broker.manager().moves(), IsEmpty());
+            }
+            Broker later(disk, clock);   // the disk was mended
+            const auto started = later.start();
+            ASSERT_TRUE(started) << started.error().message();
+            later.manager().tick();
+            ASSERT_TRUE(later.log());
+            EXPECT_THAT(later.places(), ElementsAre(later.log()->directory()));
+            EXPECT_EQ(values_of(*later.log()), appended ? (std::vector<std::string>{"0", "1", "2"}) : (std::vector<std::string>{"0", "1"}));
+            if (!tripped) {
+                EXPECT_EQ(later.log()->directory(), "/b/orders-0");
+                break;
+            }
+        }
+        EXPECT_GT(step, 10);
+    }
+}
+
+/// Between the checkpoints of the directory that it moves to and the exchange of names.
+TEST_F(Move, RecordsDeletedAtTheLastMomentStayDeleted) {
+    std::jthread deletion;
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_noted = false;
+    disk.inject({.before =
+                     [&](const io::Call& call) {
+                         if (call.operation != io::Operation::rename || call.to != "/b/replication-offset-checkpoint" || deletion.joinable()) return;
+                         deletion = std::jthread([&] { EXPECT_TRUE(broker.log()->delete_records_before(Offset{3})); });
+                         std::unique_lock lock(mutex);
+                         changed.wait(lock, [&] { return is_noted; });
+                     },
+                 .after =
+                     [&](const io::Call& call, const Result<>&) {
+                         if (call.operation != io::Operation::rename || call.to != "/a/log-start-offset-checkpoint") return;
+                         std::unique_lock lock(mutex);
+                         is_noted = true;
+                         changed.notify_all();
+                     }});
+    ASSERT_TRUE(broker.move_to("/b"));
+    ASSERT_TRUE(deletion.joinable());
+    deletion.join();
+    EXPECT_EQ(broker.log()->directory(), "/b/orders-0");
+    EXPECT_EQ(storage::read_offset_checkpoint(disk, "/b/log-start-offset-checkpoint").value().at(partition), Offset{3});
+    EXPECT_THAT(values_of(*broker.log()), ElementsAre("3", "4"));
 }
 
 TEST(MovePowerLoss, WheneverPowerIsLostNothingAcknowledgedIs) {

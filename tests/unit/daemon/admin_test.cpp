@@ -584,6 +584,18 @@ TEST_F(TwoDirectories, AReplicaMovesWhileItIsWritten) {
     }
 }
 
+TEST_F(TwoDirectories, AChoiceBeforeTheTopicIsHeeded) {
+    for (const std::string to : {"/b", "/a"}) {
+        const auto name = "of-" + to.substr(1);
+        AlterReplicaLogDirsRequest request;
+        request.dirs.push_back({.path = to, .topics = {{.name = name, .partitions = {0, 1}}}});
+        const auto response = ask<AlterReplicaLogDirsResponse>(request);
+        for (const auto& partition : response.results.at(0).partitions) EXPECT_EQ(partition.error_code, ErrorCode::unknown_topic_or_partition);
+        broker.create_topic(name, 2);
+        for (int p = 0; p < 2; ++p) EXPECT_EQ(broker.log(name, p).log_dir().path(), to);
+    }
+}
+
 TEST_F(Admin, ProducersAreDescribed) {
     const auto id = broker.create_topic("a");
     auto records = test::batch_of({"x", "y"}, {.producer_id = 5, .producer_epoch = 2, .base_sequence = 0});

@@ -318,6 +318,51 @@ TEST_F(LogManagerTest, ADeletedPartitionIsRenamedAndGoesLater) {
     EXPECT_EQ(manager->find({"a.b", 0})->log_end_offset(), Offset{1});
 }
 
+TEST_F(LogManagerTest, ADeletedTopicCostsACheckpointPerDirectory) {
+    options.log_dirs = {"/a", "/b"};
+    io::FaultyFileSystem disk{{.clock = &clock}};
+    auto m = LogManager::open(disk, clock, options, {.cluster_id = "c"}).value();
+    ASSERT_TRUE(m->load([&](const FoundLog&) { return config; }));
+    std::vector<TopicPartition> topic;
+    for (int p = 0; p < 20; ++p) {
+        append(*m->create({"t", p}, topic_id, config).value());
+        ASSERT_TRUE(m->write_cleaner_checkpoint({"t", p}, Offset{1}));
+        topic.push_back({"t", p});
+    }
+    append(*m->create({"stays", 0}, topic_id, config).value());
+    ASSERT_TRUE(m->write_checkpoints());
+    std::map<std::string, int> written, synced;
+    disk.inject({.before = [&](const io::Call& c) {
+                     if (c.operation == io::Operation::rename && c.to.ends_with("-checkpoint")) ++written[c.to];
+                     if (c.operation == io::Operation::sync_directory) ++synced[c.path];
+                 },
+                 .clock = &clock});
+    topic.push_back({"nobody", 0});
+    const auto results = m->remove(topic);
+    ASSERT_EQ(results.size(), 21u);
+    EXPECT_EQ(results.back().error().code, Errc::not_found);
+    for (int p = 0; p < 20; ++p) EXPECT_TRUE(results[static_cast<std::size_t>(p)]);
+    for (const auto& [path, times] : written) EXPECT_EQ(times, 1) << path;
+    EXPECT_EQ(written.count("/a/cleaner-offset-checkpoint") + written.count("/b/cleaner-offset-checkpoint"), 2u);
+    for (const auto& [path, times] : synced) EXPECT_LE(times, 5) << path;   // the names, then each checkpoint
+    EXPECT_EQ(m->logs().size(), 1u);
+    EXPECT_THAT(m->read_cleaner_checkpoints().value(), IsEmpty());
+}
+
+TEST_F(LogManagerTest, APartitionIsMadeWhereItWasAskedFor) {
+    options.log_dirs = {"/a", "/b"};
+    ASSERT_TRUE(open());
+    const auto first = manager->directories()[0].directory_id;
+    EXPECT_EQ(manager->move({"orders", 0}, "/a").error().code, Errc::not_found);
+    EXPECT_EQ(manager->move({"orders", 0}, "/b").error().code, Errc::not_found);
+    EXPECT_EQ(manager->move({"orders", 0}, "/c").error().code, Errc::invalid_argument);
+    const auto made = manager->create({"orders", 0}, topic_id, config, first);
+    ASSERT_TRUE(made);
+    EXPECT_EQ((*made)->log_dir().path(), "/b") << "the last that was asked for, before what the metadata say";
+    ASSERT_TRUE(manager->remove({"orders", 0}));
+    EXPECT_EQ(manager->create({"orders", 0}, topic_id, config, first).value()->log_dir().path(), "/a") << "once";
+}
+
 TEST_F(LogManagerTest, WhatWasBeingDeletedGoesAfterARestart) {
     ASSERT_TRUE(open());
     append(*create("orders"));
