@@ -28,6 +28,7 @@ TOOLS = {
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "features": "org.apache.kafka.tools.FeatureCommand",

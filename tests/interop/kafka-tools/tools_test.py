@@ -1,11 +1,12 @@
 """Apache Kafka's own tools against tidemarkd: topics, records, settings, the cluster."""
 
+import json
 import os
 import re
 import unittest
 
 import kafka
-from tidemarkd import Tidemarkd
+from tidemarkd import Tidemarkd, until
 
 
 def lines(text):
@@ -113,3 +114,55 @@ class Tools(unittest.TestCase):
         self.assertRegex(kafka.run("cluster", "cluster-id", *self.server), r"Cluster ID: \S{22}")
         self.assertIn("metadata.version", kafka.run("features", *self.server, "describe"))
         self.assertRegex(kafka.run("metadata-quorum", *self.server, "describe", "--status"), r"LeaderId:\s+1")
+
+
+class TwoDirectories(unittest.TestCase):
+    """kafka-reassign-partitions moves logs from one log directory to another."""
+
+    def setUp(self):
+        kafka.class_path()
+        self.daemon = Tidemarkd()
+        self.addCleanup(self.daemon.close)
+        self.directories = [os.path.join(self.daemon.directory, name) for name in ("one", "two")]
+        self.daemon.settings["log.dirs"] = ",".join(self.directories)
+        self.daemon.start()
+        self.server = ("--bootstrap-server", self.daemon.bootstrap)
+
+    def directory_of(self, topic):
+        """{partition: directory}, without copies that are on their way."""
+        answer = kafka.run("log-dirs", *self.server, "--describe", "--topic-list", topic)
+        shown = json.loads(next(line for line in lines(answer) if line.startswith("{")))
+        return {int(p["partition"].rsplit("-", 1)[1]): d["logDir"] for broker in shown["brokers"] for d in broker["logDirs"] for p in d["partitions"] if not p["isFuture"]}
+
+    def reassign(self, plan, step):
+        return kafka.run("reassign-partitions", *self.server, "--reassignment-json-file", plan, step)
+
+    def test_reassign_partitions(self):
+        kafka.run("topics", *self.server, "--create", "--topic", "moved", "--partitions", "2", "--config", "segment.bytes=1048576")
+        values = [f"{n} ".ljust(1000, "x") for n in range(5000)]
+        kafka.run("console-producer", *self.server, "--topic", "moved", text="\n".join(values) + "\n")
+        before = self.directory_of("moved")
+        self.assertEqual(sorted(before.values()), sorted(self.directories))
+        wanted = {p: next(d for d in self.directories if d != now) for p, now in before.items()}
+        plan = os.path.join(self.daemon.directory, "plan.json")
+        with open(plan, "w", encoding="utf-8") as f:
+            json.dump({"version": 1, "partitions": [{"topic": "moved", "partition": p, "replicas": [1], "log_dirs": [d]} for p, d in wanted.items()]}, f)
+        self.assertEqual(self.reassign(plan, "--execute").count("Successfully started moving log directory"), 2)
+        def is_done():
+            shown = self.reassign(plan, "--verify")
+            return all(f"Reassignment of replica moved-{p}-1 completed successfully." in shown for p in wanted)
+        until(is_done, "both replicas have moved", 60)
+        self.assertEqual(self.directory_of("moved"), wanted)
+
+        def consumed():
+            return sorted(line for p in wanted for line in lines(kafka.run("console-consumer", *self.server, "--topic", "moved", "--partition", str(p), "--offset", "earliest", "--timeout-ms", "3000")))
+        self.assertEqual(consumed(), sorted(values))
+        self.assertEqual(self.daemon.stop(), 0)
+        self.daemon.start()
+        self.assertEqual(self.directory_of("moved"), wanted)
+        self.assertEqual(consumed(), sorted(values))
+
+        with open(plan, "w", encoding="utf-8") as f:
+            json.dump({"version": 1, "partitions": [{"topic": "moved", "partition": 0, "replicas": [1], "log_dirs": ["/no/such"]}]}, f)
+        refused = kafka.outcome("reassign-partitions", *self.server, "--reassignment-json-file", plan, "--execute")
+        self.assertIn("LogDirNotFoundException", refused.stdout + refused.stderr)
