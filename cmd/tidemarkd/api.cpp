@@ -10,6 +10,8 @@
 #include "cmd/cleaner_json.h"
 #include "cmd/retention_json.h"
 #include "config/config.h"
+#include "metrics/process.h"
+#include "metrics/storage_metrics.h"
 #include "storage/repair.h"
 
 namespace tidemark {
@@ -247,6 +249,22 @@ http::Router reading_router(const ApiParts& parts) {
     router.add("GET", "/api/v1/topics/", [parts](const Request& request) { return topic_answer(parts, request); });
     router.add("GET", "/api/v1/cleaner", [parts](const Request&) { return json_answer(cleaner_of(parts)); });
     router.add("GET", "/api/v1/retention", [parts](const Request& request) { return retention_answer(parts, request); });
+    return router;
+}
+
+http::Router loading_router(const storage::LogManager& logs) {
+    const auto exposition = std::make_shared<metrics::Exposition>();
+    exposition->add([] { return metrics::build_families(); });
+    exposition->add([] { return metrics::families_of(metrics::read_process_stats()); });
+    exposition->add([&logs] { return metrics::families_of(logs.directories()); });
+    http::Router router;
+    router.add("GET", "/metrics", [exposition](const Request&) { return Response{.content_type = metrics::Exposition::content_type, .body = exposition->text()}; });
+    router.add("GET", "/healthz", [](const Request&) { return Response{.body = "ok\n"}; });
+    router.add("GET", "/readyz", [&logs](const Request&) {
+        std::size_t left = 0;
+        for (const auto& directory : logs.directories()) left += directory.loading;
+        return Response{.status = 503, .body = "loading, " + std::to_string(left) + " logs to go\n"};
+    });
     return router;
 }
 

@@ -52,6 +52,8 @@ struct ApiParts {
 };
 
 http::Router reading_router(const ApiParts&);
+/// While logs are loaded: /metrics of process and directories, /healthz, and a /readyz that says how many are left.
+http::Router loading_router(const storage::LogManager&);
 http::Router admin_router(const ApiParts&);
 
 }  // namespace tidemark

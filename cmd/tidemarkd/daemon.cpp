@@ -92,6 +92,7 @@ struct Daemon::Parts {
     bool leads = false;                        // logs are loaded and the controller has begun: both are to be closed
 
     Result<> open_storage();
+    Result<> open_first_door();
     Result<> open_metadata();
     void start_cleaner_and_retention();
     Result<> open_server();
@@ -106,6 +107,16 @@ Result<> Daemon::Parts::open_storage() {
     const auto& trail = config.audit;
     const auto path = trail.file.empty() ? io::join(logs->metadata_directory(), storage::file_name::audit_trail) : trail.file;
     if (trail.enable) audit = std::make_unique<storage::AuditTrail>(files, clock, storage::AuditTrailOptions{.path = path, .bytes_max = trail.bytes_max});
+    return {};
+}
+
+/// Loading may take long after a crash: whoever watches is told how far it is, until open_http() opens the whole.
+Result<> Daemon::Parts::open_first_door() {
+    if (!config.http.listener || config.http.listener->port == 0) return {};
+    http = std::make_unique<http::Server>();
+    const auto result = http->listen_tcp(config.http.listener->host, config.http.listener->port, loading_router(*logs));
+    if (!result) return in_context(result.error(), "http.listener");
+    http->start();
     return {};
 }
 
@@ -203,6 +214,7 @@ Result<> Daemon::Parts::open_http() {
     const ApiParts api{.clock = clock, .logs = *logs, .controller = *controller, .cleaner = *cleaner, .retention = *retention, .clock_trust = *clock_trust, .server = *server,
                        .exposition = exposition, .loops_alive = [this] { return loops_alive(); },
                        .layers = [this] { return metadata::config_layers(*controller->image(), config.node_id, changes->file()); }};
+    http.reset();   // the first door
     http = std::make_unique<http::Server>();
     if (config.http.listener) {
         const auto result = http->listen_tcp(config.http.listener->host, config.http.listener->port, reading_router(api));
@@ -221,6 +233,7 @@ Daemon::~Daemon() = default;
 
 Result<> Daemon::start() {
     TM_TRYV(parts_->open_storage());
+    TM_TRYV(parts_->open_first_door());
     TM_TRYV(parts_->open_metadata());
     parts_->start_cleaner_and_retention();
     TM_TRYV(parts_->open_server());

@@ -238,6 +238,27 @@ class Stopping(unittest.TestCase):
         self.assertEqual(next(t for t in topics if t["name"] == "kept")["configs"], {"cleanup.policy": "compact"})
         self.assertEqual(daemon.stop(), 0)
 
+    def test_a_start_shows_how_far_it_is(self):
+        with tempfile.TemporaryDirectory() as directory, Tidemarkd({"message.max.bytes": 1 << 20}, directory=directory) as daemon:
+            connection = kafka_wire.Connection(daemon.port)
+            self.assertEqual(connection.create_topic("large"), 0)
+            batch = kafka_wire.batch([(b"k", bytes(900_000))], now_ms())
+            for _ in range(300):
+                self.assertEqual(connection.produce("large", 0, batch, acks=1)[0], 0)
+            daemon.kill()
+            daemon.start(ready=False)   # and reads the whole log
+            seen, left = set(), set()
+            def is_ready():
+                self.assertIsNone(daemon.process.poll(), daemon.log()[-2000:])
+                status, text = daemon.get("/readyz")
+                seen.add((status, text))
+                left.update(line.split()[-1] for line in daemon.get("/metrics")[1].splitlines() if line.startswith("tidemark_log_directory_loading_logs"))
+                return status == 200
+            until(is_ready, "tidemarkd is ready")
+            self.assertIn((503, "loading, 1 logs to go\n"), seen)
+            self.assertEqual(left, {"0", "1"})
+            self.assertEqual(kafka_wire.Connection(daemon.port).list_offset("large", 0, -1)[2], 300)
+
     def test_a_waiting_fetch_is_answered_when_the_daemon_stops(self):
         with Tidemarkd() as daemon:
             connection = kafka_wire.Connection(daemon.port)
