@@ -163,6 +163,31 @@ class Directories(unittest.TestCase):
         self.broker.daemon.start()
         self.all_there()
 
+    def test_the_first_answer_is_complete(self):
+        """Clients remember what they were told at first: whoever connects as soon as it is possible sees everything."""
+        names = [self.topic, *(self.broker.topic(20)[0] for _ in range(5))]
+        ask_versions = lambda wire: wire.ask("ApiVersions", 3, ClientSoftwareName="a", ClientSoftwareVersion="1")["ApiKeys"]
+        with self.broker.wire() as wire:
+            served = ask_versions(wire)
+        def first(wire):
+            self.assertEqual(ask_versions(wire), served)
+            topics = wire.ask("Metadata", 12, Topics=None)["Topics"]
+            self.assertLessEqual(set(names), {t["Name"] for t in topics})
+            self.assertEqual({p["ErrorCode"] for t in topics for p in t["Partitions"]}, {0})
+            offsets = wire.ask("ListOffsets", 7, ReplicaId=-1, Topics=[{"Name": n, "Partitions": [{"PartitionIndex": 0, "Timestamp": -1}]} for n in names])["Topics"]
+            self.assertEqual({(t["Name"], t["Partitions"][0]["ErrorCode"], t["Partitions"][0]["Offset"]) for t in offsets}, {(n, 0, 9 if n == self.topic else 0) for n in names})
+            return True
+        def connected():
+            try:
+                with self.broker.wire() as wire:
+                    return first(wire)
+            except ConnectionRefusedError:
+                return False
+        for end in (self.broker.daemon.stop, self.broker.daemon.kill) * 2:
+            end()
+            self.broker.daemon.start(ready=False)
+            until(connected, "somebody listens")
+
     def test_topic_ids_that_are_missing(self):
         """Old versions of Kafka wrote none into their directories: the metadata knows them, and they are written."""
         path = os.path.join(self.partition, "partition.metadata")
