@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "cleaner/log_state.h"
 #include "io/priority.h"
 #include "storage/log_directory.h"
@@ -106,6 +107,7 @@ void CleanerPool::reconfigure(CleanerOptions options) {
 Workspace CleanerPool::make_workspace() const { return {.map = OffsetMap(map_options(*options()), hash_key_)}; }
 
 void CleanerPool::thread_main(const std::stop_token& stop, std::size_t index) {
+    name_this_thread("cleaner-" + std::to_string(index));
     if (!io::set_idle_priority()) log_debug("cleaner thread {}: no idle priority for its disk requests", index);
     std::optional<Workspace> work;
     while (!stop.stop_requested()) {

@@ -1,15 +1,17 @@
 #include "daemon/disk_pool.h"
 
-#include <pthread.h>
-
 #include <utility>
+
+#include "base/thread.h"
 
 namespace tidemark::daemon {
 
 DiskPool::DiskPool(int threads) {
     for (int i = 0; i < threads; ++i) {
-        threads_.emplace_back([this] { work(); });
-        pthread_setname_np(threads_.back().native_handle(), ("disk-" + std::to_string(i)).c_str());
+        threads_.emplace_back([this, i] {
+            name_this_thread("disk-" + std::to_string(i));
+            work();
+        });
     }
 }
 

@@ -1,7 +1,6 @@
 #include "daemon/server.h"
 
 #include <netinet/in.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <csignal>
@@ -10,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "coordinator/internal_topics.h"
 #include "daemon/broker.h"
 #include "daemon/connection.h"
@@ -186,8 +186,10 @@ void Server::Impl::start() {
         auto& loop = *loops_[i];
         loop.last_beat_ns = now().time_since_epoch().count();
         asio::co_spawn(loop.io, beat_loop(loop), asio::detached);
-        loop.thread = std::thread{[&loop] { loop.io.run(); }};
-        pthread_setname_np(loop.thread.native_handle(), ("network-" + std::to_string(i)).c_str());
+        loop.thread = std::thread{[&loop, i] {
+            name_this_thread("network-" + std::to_string(i));
+            loop.io.run();
+        }};
     }
     broker_.coordinators().image_changed(broker_.image());
     asio::co_spawn(loops_.front()->io, timer_loop(), asio::detached);

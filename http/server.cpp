@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/thread.h"
 
 namespace tidemark::http {
 namespace {
@@ -223,7 +224,10 @@ std::uint16_t Server::tcp_port() const { return impl_->port; }
 
 void Server::start() {
     for (auto& door : impl_->doors) asio::co_spawn(impl_->context, impl_->accept(*door), asio::detached);
-    impl_->thread = std::thread([this] { impl_->context.run(); });
+    impl_->thread = std::thread([this] {
+        name_this_thread("http");
+        impl_->context.run();
+    });
 }
 
 void Server::stop() {

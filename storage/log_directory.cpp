@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "storage/directory_names.h"
 
 namespace tidemark::storage {
@@ -66,6 +67,7 @@ private:
         return true;
     }
     void help(const std::stop_token& stop) {
+        name_this_thread("sync-helper");
         while (!stop.stop_requested()) {
             if (take_one()) continue;
             MutexLock lock(mutex_);
@@ -114,6 +116,7 @@ void LogDirectory::start(int sync_threads) {
         threads_run_ = true;
     }
     commit_thread_ = std::jthread([this, sync_threads](std::stop_token stop) {
+        name_this_thread("sync");
         SyncPool pool(std::max(sync_threads - 1, 0));
         while (!stop.stop_requested()) {
             std::vector<Waiting> waiting;
@@ -126,6 +129,7 @@ void LogDirectory::start(int sync_threads) {
         }
     });
     background_thread_ = std::jthread([this](std::stop_token stop) {
+        name_this_thread("log-background");
         while (!stop.stop_requested()) {
             run_background();
             MutexLock lock(mutex_);

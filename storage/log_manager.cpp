@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "storage/checkpoint.h"
 #include "storage/log_move.h"
 #include "storage/repair.h"
@@ -526,6 +527,7 @@ void LogManager::start() {
     auto& s = *state_;
     for (const auto& d : s.directories) d->dir.start();
     s.ticker = std::jthread([this, &s](std::stop_token stop) {
+        name_this_thread("log-ticker");
         while (!stop.stop_requested()) {
             tick();
             const auto pause = s.until_next_task();
@@ -534,6 +536,7 @@ void LogManager::start() {
         }
     });
     s.mover = std::jthread([&s](std::stop_token stop) {
+        name_this_thread("log-mover");
         while (!stop.stop_requested()) {
             s.run_moves([&stop] { return stop.stop_requested(); });
             MutexLock lock(s.moves_mutex);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "cmd/tidemarkd/api.h"
 #include "cmd/tidemarkd/audit_entries.h"
 #include "cmd/tidemarkd/changes.h"
@@ -170,6 +171,7 @@ void Daemon::Parts::start_cleaner_and_retention() {
 
 /// Scheduler and controller look at the clock themselves; here they are only asked often enough.
 void Daemon::Parts::tick_retention(const std::stop_token& stop) {
+    name_this_thread("retention");
     std::mutex mutex;
     std::condition_variable_any stopped;
     const auto pause = std::min(tick_time_max, std::chrono::milliseconds{config.retention.check_interval_ms});
