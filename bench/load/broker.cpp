@@ -38,7 +38,7 @@ Error refused(const std::string& what, protocol::ErrorCode code) {
 }
 
 Result<> ensure_topic(Connection& connection, const TopicOptions& topic) {
-    TM_TRY(std::int32_t led, led_partitions(connection, topic.name));
+    TM_TRY(const auto led, led_partitions(connection, topic.name));
     if (led >= topic.partitions) return {};
     protocol::CreateTopicsRequest request;
     request.timeout_ms = 60000;
@@ -55,13 +55,14 @@ Result<> ensure_topic(Connection& connection, const TopicOptions& topic) {
     for (const auto& created : answer.topics) {
         if (created.error_code != protocol::ErrorCode::none) return refused("creating " + topic.name, created.error_code);
     }
+    // Kafka's metadata names the leader a while before that serves.
     const auto end = std::chrono::steady_clock::now() + leader_wait_max;
-    while (led < topic.partitions) {
-        if (std::chrono::steady_clock::now() > end) return Error{Errc::timed_out, topic.name + ": " + std::to_string(led) + " partitions have a leader"};
+    for (;;) {
+        const auto served = offsets(connection, topic.name, topic.partitions, Position::latest);
+        if (served) return {};
+        if (std::chrono::steady_clock::now() > end) return in_context(served.error(), "a new topic");
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        TM_TRY(led, led_partitions(connection, topic.name));
     }
-    return {};
 }
 
 Result<std::vector<std::int64_t>> offsets(Connection& connection, const std::string& topic, std::int32_t partitions, Position position) {
