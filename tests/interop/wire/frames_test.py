@@ -13,6 +13,7 @@ import time
 import unittest
 
 from messages import REQUESTS, Broker, batch, framed, until, write_request
+from transactions import ask_again, find_coordinator
 
 MEBIBYTE = 1 << 20
 
@@ -81,6 +82,25 @@ class Frames(unittest.TestCase):
             for client in (None, "", "x" * 32767, "ü\0"):
                 wire.raw(framed(write_request("Metadata", 9, 7, client=client, Topics=[])))
                 self.assertEqual(wire.receive("Metadata", 9, 7)["Topics"], [])
+
+    def test_null_lists_and_empty_ones(self):
+        """Of a group's offsets a null list of topics asks for all, an empty one for none (KAFKA-10606); where a version has no null, the connection ends."""
+        with self.broker.wire() as wire:
+            find_coordinator(wire, 0, "lists")
+            partitions = [{"PartitionIndex": 0, "CommittedOffset": 5}]
+            ask_again(wire, "OffsetCommit", 8, lambda a: a["Topics"][0]["Partitions"][0]["ErrorCode"], GroupId="lists", GenerationIdOrMemberEpoch=-1, MemberId="", Topics=[{"Name": self.topic, "Partitions": partitions}])
+            for version in range(2, 8):
+                for topics, count in ((None, 1), ([], 0)):
+                    answer = wire.ask("OffsetFetch", version, GroupId="lists", Topics=topics)
+                    self.assertEqual((answer["ErrorCode"], len(answer["Topics"])), (0, count), version)
+            for version in range(8, 11):
+                answer = wire.ask("OffsetFetch", version, Groups=[{"GroupId": g, "Topics": t} for g, t in (("lists", None), ("of-nobody", None), ("lists", []))])
+                self.assertEqual([(g["ErrorCode"], len(g["Topics"])) for g in answer["Groups"]], [(0, 1), (0, 0), (0, 0)], version)
+            self.assertEqual(wire.ask("CreateTopics", 7, Topics=[], timeoutMs=1000)["Topics"], [])
+        for key, version, before in ((9, 0, b"\0\1g"), (9, 1, b"\0\1g"), (3, 0, b"")):
+            with self.subTest(key=key, version=version):
+                self.assertTrue(self.closed_by(framed(struct.pack(">hhih", key, version, 1, -1) + before + struct.pack(">i", -1))))
+        self.lives()
 
     def test_split_at_every_byte(self):
         message = framed(write_request("Metadata", 12, 1, Topics=[{"Name": self.topic}])) + framed(write_request("ApiVersions", 0, 2))
