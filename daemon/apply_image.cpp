@@ -16,6 +16,19 @@ using metadata::ConfigResource;
 using metadata::Image;
 using metadata::ResourceType;
 
+namespace {
+
+/// Old versions of Kafka left directories without it; newer ones would set such a one aside.
+void ensure_topic_id(const storage::Log& log, const Uuid& topic_id) {
+    if (!log.topic_id().is_zero()) return;
+    const auto path = io::join(log.directory(), storage::file_name::partition_metadata);
+    if (const auto written = storage::write_partition_metadata(log.log_dir().files(), path, topic_id); !written) {
+        log_error("[{}] its topic id cannot be written: {}", log.partition(), written.error().message());
+    }
+}
+
+}  // namespace
+
 ImageApplier::ImageApplier(storage::LogManager& logs, std::int32_t node_id, metadata::ConfigMap file_config, BeforeRemoval before_removal)
     : logs_(logs), node_id_(node_id), file_config_(std::move(file_config)), before_removal_(std::move(before_removal)) {}
 
@@ -38,10 +51,9 @@ storage::LogConfigLookup ImageApplier::lookup(std::shared_ptr<const Image> image
 }
 
 void ImageApplier::resume(const Image& image) {
-    for (const auto& [name, topic] : image.topics) {
-        const auto config = config_of(image, name);
-        for (const auto& [index, partition] : topic->partitions) ensure_log(*topic, index, partition, config);
-    }
+    Topics all;
+    for (const auto& [name, topic] : image.topics) all.push_back(topic.get());
+    ensure_logs(image, all);
 }
 
 void ImageApplier::image_changed(const metadata::ImagePtr& before, const metadata::ImagePtr& after) {
@@ -73,12 +85,12 @@ void ImageApplier::remove_gone(const Image& before, const Image& after) {
 }
 
 void ImageApplier::create_missing(const Image& before, const Image& after) {
+    Topics changed;
     for (const auto& [name, topic] : after.topics) {
-        const auto* was = before.find(name);
-        if (was == topic.get()) continue;   // shared between images as long as nothing changes
-        const auto config = config_of(after, name);
-        for (const auto& [index, partition] : topic->partitions) ensure_log(*topic, index, partition, config);
+        // Shared between images as long as nothing changes.
+        if (before.find(name) != topic.get()) changed.push_back(topic.get());
     }
+    ensure_logs(after, changed);
 }
 
 void ImageApplier::update_configs(const Image& before, const Image& after) {
@@ -104,25 +116,36 @@ void ImageApplier::set_file_config(metadata::ConfigMap file_config, const Image&
     for (const auto& [name, topic] : image.topics) update_config(image, *topic);
 }
 
-void ImageApplier::ensure_log(const metadata::Topic& topic, std::int32_t index, const metadata::Partition& partition, const std::shared_ptr<const storage::LogConfig>& config) {
-    if (!is_here(partition)) return;
-    const TopicPartition name{topic.name, index};
-    auto log = logs_.find(name);
-    if (!log) {
-        auto created = logs_.create(name, topic.id, config, metadata::assigned_directory(partition, node_id_));
-        if (!created) return log_error("[{}] cannot be created: {}", name, created.error().message());
-        log = *std::move(created);
-    } else if (log->topic_id().is_zero()) {
-        // As old versions of Kafka left it; newer ones would set such a directory aside.
-        const auto path = io::join(log->directory(), storage::file_name::partition_metadata);
-        if (const auto written = storage::write_partition_metadata(log->log_dir().files(), path, topic.id); !written) {
-            log_error("[{}] its topic id cannot be written: {}", name, written.error().message());
+/// All that are missing at once, so that they share their syncs.
+void ImageApplier::ensure_logs(const Image& image, const Topics& topics) {
+    std::vector<storage::NewLog> missing;
+    for (const auto* topic : topics) {
+        std::shared_ptr<const storage::LogConfig> config;
+        for (const auto& [index, partition] : topic->partitions) {
+            if (!is_here(partition)) continue;
+            if (const auto log = logs_.find({topic->name, index})) {
+                ensure_topic_id(*log, topic->id);
+                continue;
+            }
+            if (!config) config = config_of(image, topic->name);
+            missing.push_back({.partition = {topic->name, index}, .topic_id = topic->id, .config = config, .directory_id = metadata::assigned_directory(partition, node_id_)});
         }
     }
-    if (partition.leader != node_id_) return;
-    if (const auto assigned = log->assign_epoch(partition.leader_epoch); !assigned) {
-        log_error("[{}] leader epoch {} cannot be started: {}", name, partition.leader_epoch, assigned.error().message());
+    const auto created = logs_.create(missing);
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+        if (!created[i]) log_error("[{}] cannot be created: {}", missing[i].partition, created[i].error().message());
     }
+    for (const auto* topic : topics) {
+        for (const auto& [index, partition] : topic->partitions) {
+            if (is_here(partition) && partition.leader == node_id_) lead({topic->name, index}, partition.leader_epoch);
+        }
+    }
+}
+
+void ImageApplier::lead(const TopicPartition& partition, LeaderEpoch epoch) {
+    const auto log = logs_.find(partition);
+    if (!log) return;   // it could not be created
+    if (const auto assigned = log->assign_epoch(epoch); !assigned) log_error("[{}] leader epoch {} cannot be started: {}", partition, epoch, assigned.error().message());
 }
 
 }  // namespace tidemark::daemon

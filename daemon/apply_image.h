@@ -36,11 +36,13 @@ public:
     void set_file_config(metadata::ConfigMap, const metadata::Image&);
 
 private:
+    using Topics = std::vector<const metadata::Topic*>;
     void remove_gone(const metadata::Image& before, const metadata::Image& after);
     void create_missing(const metadata::Image& before, const metadata::Image& after);
     void update_configs(const metadata::Image& before, const metadata::Image& after);
     void update_config(const metadata::Image&, const metadata::Topic&);
-    void ensure_log(const metadata::Topic&, std::int32_t index, const metadata::Partition&, const std::shared_ptr<const storage::LogConfig>&);
+    void ensure_logs(const metadata::Image&, const Topics&);
+    void lead(const TopicPartition&, LeaderEpoch);
     std::shared_ptr<const storage::LogConfig> config_of(const metadata::Image&, const std::string& topic) const;
     bool is_here(const metadata::Partition&) const;
 

@@ -25,6 +25,7 @@ constexpr auto memory_interval = std::chrono::minutes{5};
 constexpr std::int64_t small_file_bytes_max = 1 << 30;
 constexpr std::size_t preferred_max = 100'000;   // anybody may name partitions that there will never be
 constexpr auto progress_interval = std::chrono::seconds{5};
+constexpr std::size_t creating_threads_max = 16;  // they wait for syncs, which the file system does together
 
 Error refused(std::string what) { return {Errc::invalid_argument, std::move(what)}; }
 
@@ -62,6 +63,17 @@ struct Periodic {
         return true;
     }
 };
+
+/// Calls work(0) … work(n − 1) on up to `threads` threads, of which this is one; all have returned when it does.
+void in_parallel(std::size_t n, std::size_t threads, const std::function<void(std::size_t)>& work) {
+    std::atomic<std::size_t> next{0};
+    const auto take_all = [&] {
+        for (auto i = next++; i < n; i = next++) work(i);
+    };
+    std::vector<std::jthread> helpers;
+    for (std::size_t i = 1; i < std::min(n, threads); ++i) helpers.emplace_back(take_all);
+    take_all();
+}
 
 milliseconds as_interval(std::int64_t ms) { return milliseconds{std::min(ms, std::int64_t{1} << 53)}; }
 
@@ -182,6 +194,10 @@ struct LogManager::State {
     Result<> run_move(const Move&, const std::function<bool()>& is_stopped);
     Result<> finish_move(LogMove&, const std::shared_ptr<Log>&, Directory& from, Directory& to);
     void remove_later(Directory&, const io::Path&);
+    // create()
+    static Result<std::shared_ptr<Log>> existing(const std::shared_ptr<Log>&, const Uuid& topic_id);
+    Directory* place_for(const NewLog&, std::map<const Directory*, std::size_t>& counts) const REQUIRES(mutex);
+    Result<std::shared_ptr<Log>> make(const NewLog&, Directory&);
     // checkpoints
     Result<> write_checkpoint(Directory&, std::string_view name, std::string text);
     Result<> write_recovery_points(Directory&);
@@ -454,7 +470,6 @@ Result<LoadReport> LogManager::load(const LogConfigLookup& lookup) {
     for (const auto& job : jobs) ++job.directory->loading;
 
     Mutex report_mutex;
-    std::atomic<std::size_t> next{0};
     std::atomic<std::int64_t> next_progress{(std::chrono::steady_clock::now() + progress_interval).time_since_epoch().count()};
     const auto load_one = [&](const State::Job& job) {
         auto& d = *job.directory;
@@ -492,23 +507,15 @@ Result<LoadReport> LogManager::load(const LogConfigLookup& lookup) {
         if (log.error().code == Errc::io) d.dir.fail(log.error(), "loading " + partition.text());
         else log_error("[{}] cannot be opened and is not served: {}", partition, log.error().message());
     };
-    const auto work = [&] {
-        for (auto i = next++; i < jobs.size(); i = next++) {
-            if (!jobs[i].directory->dir.is_offline()) load_one(jobs[i]);
-            auto due = next_progress.load();
-            const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-            if (now >= due && next_progress.compare_exchange_strong(due, now + std::chrono::steady_clock::duration(progress_interval).count())) {
-                log_info("loading logs: {} of {}", i + 1, jobs.size());
-            }
+    const auto threads_per_dir = static_cast<std::size_t>(std::max(s.options.recovery_threads_per_dir, 1));
+    in_parallel(jobs.size(), threads_per_dir * s.directories.size(), [&](std::size_t i) {
+        if (!jobs[i].directory->dir.is_offline()) load_one(jobs[i]);
+        auto due = next_progress.load();
+        const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+        if (now >= due && next_progress.compare_exchange_strong(due, now + std::chrono::steady_clock::duration(progress_interval).count())) {
+            log_info("loading logs: {} of {}", i + 1, jobs.size());
         }
-    };
-    {
-        const auto per_dir = static_cast<std::size_t>(std::max(s.options.recovery_threads_per_dir, 1));
-        const auto threads = std::min(jobs.size(), per_dir * s.directories.size());
-        std::vector<std::jthread> pool;
-        for (std::size_t i = 1; i < threads; ++i) pool.emplace_back(work);
-        work();
-    }
+    });
     for (const auto& d : s.directories) {
         if (d->dir.is_offline()) continue;
         d->loaded = true;
@@ -673,21 +680,13 @@ Result<> LogManager::close(std::int64_t broker_epoch) {
         if (d->dir.is_offline()) continue;
         d->dir.run_background();
         const auto logs = s.logs_in(*d);
-        std::atomic<std::size_t> next{0};
         std::atomic<bool> all_closed{true};
-        const auto work = [&] {
-            for (auto i = next++; i < logs.size(); i = next++) {
-                if (auto closed = logs[i]->close(); !closed) {
-                    log_error("[{}] not closed cleanly: {}", logs[i]->partition(), closed.error().message());
-                    all_closed = false;
-                }
+        in_parallel(logs.size(), static_cast<std::size_t>(std::max(s.options.recovery_threads_per_dir, 1)), [&](std::size_t i) {
+            if (auto closed = logs[i]->close(); !closed) {
+                log_error("[{}] not closed cleanly: {}", logs[i]->partition(), closed.error().message());
+                all_closed = false;
             }
-        };
-        {
-            std::vector<std::jthread> pool;
-            for (int i = 1; i < std::max(s.options.recovery_threads_per_dir, 1); ++i) pool.emplace_back(work);
-            work();
-        }
+        });
         const auto written = [&]() -> Result<> {
             TM_TRYV(s.write_recovery_points(*d));
             TM_TRYV(s.write_log_starts(*d));
@@ -754,50 +753,72 @@ std::vector<std::shared_ptr<Log>> LogManager::logs() const {
     return all;
 }
 
-Result<std::shared_ptr<Log>> LogManager::create(const TopicPartition& partition, Uuid topic_id, std::shared_ptr<const LogConfig> config,
-                                                std::optional<Uuid> directory_id) {
+Result<std::shared_ptr<Log>> LogManager::create(const TopicPartition& partition, Uuid topic_id, std::shared_ptr<const LogConfig> config, std::optional<Uuid> directory_id) {
+    return create({{.partition = partition, .topic_id = topic_id, .config = std::move(config), .directory_id = directory_id}}).front();
+}
+
+std::vector<Result<std::shared_ptr<Log>>> LogManager::create(const std::vector<NewLog>& wanted) {
     auto& s = *state_;
     MutexLock creating(s.create_mutex);
+    std::vector<std::optional<Result<std::shared_ptr<Log>>>> made(wanted.size());
+    std::vector<std::pair<std::size_t, Directory*>> missing;   // of which log, and where it goes
     {
         MutexLock lock(s.mutex);
-        if (s.failed.contains(partition)) return Error{Errc::storage_offline, partition.text() + " is there, but cannot be opened"};
+        std::map<const Directory*, std::size_t> counts;
+        for (const auto& [partition, log] : s.logs) ++counts[s.directory_of(*log)];
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            if (const auto found = s.logs.find(wanted[i].partition); found != s.logs.end()) {
+                made[i] = State::existing(found->second, wanted[i].topic_id);
+            } else if (s.failed.contains(wanted[i].partition)) {
+                made[i] = Error{Errc::storage_offline, wanted[i].partition.text() + " is there, but cannot be opened"};
+            } else if (auto* target = s.place_for(wanted[i], counts)) {
+                ++counts[target];
+                missing.emplace_back(i, target);
+            } else {
+                made[i] = Error{Errc::storage_offline, "no log directory for " + wanted[i].partition.text()};
+            }
+        }
     }
-    if (const auto log = find(partition)) {
-        const auto id = log->topic_id();
-        if (!id.is_zero() && id != topic_id) return Error{Errc::already_exists, partition.text() + " is there with the topic id " + id.text()};
-        return log;
+    in_parallel(missing.size(), creating_threads_max, [&](std::size_t n) {
+        const auto [i, target] = missing[n];
+        made[i] = s.make(wanted[i], *target);
+    });
+    std::vector<Result<std::shared_ptr<Log>>> results;
+    for (auto& each : made) results.push_back(*std::move(each));
+    return results;
+}
+
+Result<std::shared_ptr<Log>> LogManager::State::existing(const std::shared_ptr<Log>& log, const Uuid& topic_id) {
+    const auto id = log->topic_id();
+    if (!id.is_zero() && id != topic_id) return Error{Errc::already_exists, log->partition().text() + " is there with the topic id " + id.text()};
+    return log;
+}
+
+/// The directory that a move was asked for to, or this one, or the one with the fewest logs; null when none of them works.
+Directory* LogManager::State::place_for(const NewLog& wanted, std::map<const Directory*, std::size_t>& counts) const {
+    const auto asked = preferred.find(wanted.partition);
+    Directory* best = nullptr;
+    for (const auto& d : directories) {
+        const bool is_possible = asked != preferred.end() ? d.get() == asked->second : !wanted.directory_id || d->dir.id() == *wanted.directory_id;
+        if (!d->dir.is_offline() && is_possible && (best == nullptr || counts[d.get()] < counts[best])) best = d.get();
     }
-    Directory* preferred = nullptr;
-    {
-        MutexLock lock(s.mutex);
-        if (const auto found = s.preferred.find(partition); found != s.preferred.end()) preferred = found->second;
-    }
-    std::vector<Directory*> possible;
-    for (const auto& d : s.directories) {
-        const bool is_asked_for = preferred != nullptr ? d.get() == preferred : !directory_id || d->dir.id() == *directory_id;
-        if (!d->dir.is_offline() && is_asked_for) possible.push_back(d.get());
-    }
-    if (possible.empty()) return Error{Errc::storage_offline, "no log directory for " + partition.text()};
-    Directory* target = possible.front();
-    if (possible.size() > 1) {
-        std::map<const LogDirectory*, std::size_t> counts;
-        MutexLock lock(s.mutex);
-        for (const auto& [p, log] : s.logs) ++counts[&log->log_dir()];
-        target = *std::ranges::min_element(possible, {}, [&counts](const Directory* d) { return counts[&d->dir]; });
-    }
-    const auto path = target->at(live_directory_name(partition));
-    TM_TRY(const auto there, s.files.status(path));
+    return best;
+}
+
+Result<std::shared_ptr<Log>> LogManager::State::make(const NewLog& wanted, Directory& target) {
+    const auto path = target.at(live_directory_name(wanted.partition));
+    TM_TRY(const auto there, files.status(path));
     if (there) return Error{Errc::already_exists, path + " is there, but was not loaded"};
-    auto log = target->dir.with_reserve([&] {
-        auto created = create_log(target->dir, {.partition = partition, .directory = path, .config = config}, topic_id);
-        if (!created) (void)io::remove_all(s.files, path);
+    auto log = target.dir.with_reserve([&] {
+        auto created = create_log(target.dir, {.partition = wanted.partition, .directory = path, .config = wanted.config}, wanted.topic_id);
+        if (!created) (void)io::remove_all(files, path);
         return created;
     });
-    if (!log) return target->dir.handled(std::move(log).error(), "creating " + partition.text());
-    s.adopt(*log);
-    MutexLock lock(s.mutex);
-    s.logs.emplace(partition, *log);
-    s.preferred.erase(partition);
+    if (!log) return target.dir.handled(std::move(log).error(), "creating " + wanted.partition.text());
+    adopt(*log);
+    MutexLock lock(mutex);
+    logs.emplace(wanted.partition, *log);
+    preferred.erase(wanted.partition);
     return *log;
 }
 

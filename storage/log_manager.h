@@ -17,6 +17,14 @@ struct FoundLog {
 };
 using LogConfigLookup = std::function<std::shared_ptr<const LogConfig>(const FoundLog&)>;
 
+/// A log that is to be made.
+struct NewLog {
+    TopicPartition partition;
+    Uuid topic_id;
+    std::shared_ptr<const LogConfig> config;
+    std::optional<Uuid> directory_id = {};        ///< nothing for the one with the fewest logs
+};
+
 /// A log on its way to another directory.
 struct MoveStats {
     TopicPartition partition;
@@ -90,8 +98,9 @@ public:
 
     std::shared_ptr<Log> find(const TopicPartition&) const;
     std::vector<std::shared_ptr<Log>> logs() const;
-    /// Creates the directory with partition.metadata, durable when this returns; returns the existing one when it is there
-    /// with the same id. `directory_id`: nothing for the one with the fewest logs; what move() was asked for before goes first.
+    /// Creates the directories with partition.metadata, durable when this returns; gives the existing log where there is one
+    /// with the same id. In the order of `wanted`, whose partitions differ. What move() was asked for before goes first.
+    std::vector<Result<std::shared_ptr<Log>>> create(const std::vector<NewLog>& wanted);
     Result<std::shared_ptr<Log>> create(const TopicPartition&, Uuid topic_id, std::shared_ptr<const LogConfig>, std::optional<Uuid> directory_id = {});
     /// Renames the directories to `-delete`; their files go after the broker's delay. Each its own result, in their order; what
     /// is written once for all in a log directory (names, checkpoints) is.

@@ -436,6 +436,68 @@ TEST_F(LogManagerTest, SeveralDirectoriesShareTheLogs) {
     EXPECT_EQ(open().error().code, Errc::already_exists);
 }
 
+TEST_F(LogManagerTest, ManyAreCreatedAtOnceEachWithItsOwnOutcome) {
+    options.log_dirs = {"/a", "/b"};
+    ASSERT_TRUE(open());
+    const auto known = create("known");
+    ASSERT_TRUE(files.create_directory("/a/in the way-0"));
+    ASSERT_TRUE(files.create_directory("/b/in the way-0"));
+    std::vector<NewLog> wanted{{.partition = {"known", 0}, .topic_id = topic_id, .config = config},
+                               {.partition = {"in the way", 0}, .topic_id = topic_id, .config = config},
+                               {.partition = {"nowhere", 0}, .topic_id = topic_id, .config = config, .directory_id = Uuid::of(77)}};
+    for (int p = 0; p < 40; ++p) wanted.push_back({.partition = {"t", p}, .topic_id = topic_id, .config = config});
+    const auto made = manager->create(wanted);
+    ASSERT_EQ(made.size(), wanted.size());
+    EXPECT_EQ(made[0].value(), known);
+    EXPECT_EQ(made[1].error().code, Errc::already_exists);
+    EXPECT_EQ(made[2].error().code, Errc::storage_offline);
+    for (std::size_t i = 3; i < made.size(); ++i) {
+        ASSERT_TRUE(made[i]) << made[i].error().message();
+        EXPECT_EQ((*made[i])->partition(), wanted[i].partition);
+        EXPECT_EQ(manager->find(wanted[i].partition), *made[i]);
+        append(**made[i]);
+    }
+    const auto in_a = std::ranges::count_if(manager->logs(), [](const auto& log) { return log->directory().starts_with("/a/"); });
+    EXPECT_NEAR(static_cast<double>(in_a), 20.5, 1) << "both directories have as many";
+    EXPECT_TRUE(manager->create(std::vector<NewLog>{}).empty());
+}
+
+TEST(LogManagerWithoutPower, WhatWasCreatedIsThereWheneverItWasLost) {
+    const auto config = std::make_shared<LogConfig>();
+    const auto keep_all = [&](const FoundLog&) { return config; };
+    const StorageOptions options{.log_dirs = {"/a"}, .reserve_bytes = 0};
+    std::vector<NewLog> wanted;
+    for (int p = 0; p < 5; ++p) wanted.push_back({.partition = {"t", p}, .topic_id = topic_id, .config = config});
+    ManualClock clock;
+    for (int step = 0;; ++step) {
+        SCOPED_TRACE("power lost at step " + std::to_string(step));
+        io::FaultyFileSystem disk{{.clock = &clock}};
+        std::vector<TopicPartition> created;
+        {
+            auto manager = LogManager::open(disk, clock, options, {.cluster_id = "c"}).value();
+            ASSERT_TRUE(manager->load(keep_all));
+            disk.inject({.lose_power_at = step, .clock = &clock});
+            for (const auto& made : manager->create(wanted)) {
+                if (made) created.push_back((*made)->partition());
+            }
+        }
+        const bool finished = !disk.tripped();
+        auto after = disk.after_restart({.seed = static_cast<std::uint64_t>(step)});
+        auto manager = LogManager::open(after, clock, options, {.cluster_id = "c"}).value();
+        const auto loaded = manager->load(keep_all);
+        ASSERT_TRUE(loaded);
+        EXPECT_EQ(loaded->failed, 0u);
+        for (const auto& partition : created) {
+            const auto log = manager->find(partition);
+            ASSERT_NE(log, nullptr) << partition.text();
+            EXPECT_EQ(log->topic_id(), topic_id);
+        }
+        for (const auto& made : manager->create(wanted)) EXPECT_TRUE(made) << made.error().message();   // the rest is made now
+        if (finished) break;
+        ASSERT_LT(step, 1000);
+    }
+}
+
 TEST_F(LogManagerTest, OneDirectoryFailsAndTheOthersServe) {
     options.log_dirs = {"/a", "/b"};
     io::FaultyFileSystem disk{{.clock = &clock}};
