@@ -3,10 +3,6 @@
 // of ours opens them, changes them, and reads its changes back.
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
@@ -15,51 +11,22 @@
 #include "metadata/local_controller.h"
 #include "metadata/replay.h"
 #include "storage/batch_reader.h"
+#include "tests/support/golden.h"
 
 namespace tidemark::metadata {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<fs::path> golden_directory() {
-    const char* const named = std::getenv("TIDEMARK_SHARED");
-    for (const fs::path candidate : {named ? named : "", "../shared"}) {   // tests run in the source root
-        if (!candidate.empty() && fs::is_directory(candidate / "golden-metadata")) return candidate / "golden-metadata";
-    }
-    return std::nullopt;
-}
-
-std::vector<std::byte> content_of(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    return to_vector(as_bytes(text));
-}
-
-/// The directory `data`, with all below it, in memory.
-void copy_to_memory(const fs::path& from, io::FileSystem& files, const io::Path& to) {
-    ASSERT_TRUE(io::create_directories(files, to).has_value());
-    for (const auto& entry : fs::directory_iterator(from)) {
-        const auto path = io::join(to, entry.path().filename().string());
-        if (entry.is_directory()) {
-            copy_to_memory(entry.path(), files, path);
-            continue;
-        }
-        auto file = files.open(path, io::OpenMode::create_new);
-        ASSERT_TRUE(file.has_value());
-        ASSERT_TRUE((*file)->write(FilePosition{0}, content_of(entry.path())).has_value());
-    }
-}
-
 class GoldenMetadata : public testing::TestWithParam<std::string> {
 protected:
     void SetUp() override {
-        const auto golden = golden_directory();
-        if (!golden) GTEST_SKIP() << "NO GOLDEN DATA: set TIDEMARK_SHARED";
+        const auto golden = test::golden_directory("golden-metadata");
+        if (!golden) GTEST_SKIP() << test::no_golden_data;
         case_ = *golden / GetParam();
-        ASSERT_TRUE(fs::is_directory(case_)) << case_;
-        const auto text = content_of(case_ / "expect.json");
-        expect_ = boost::json::parse(std::string(as_text(text))).as_object();
-        copy_to_memory(case_ / "data", files_, "data");
+        ASSERT_TRUE(std::filesystem::is_directory(case_)) << case_;
+        expect_ = boost::json::parse(test::content_of(case_ / "expect.json")).as_object();
+        test::copy_to_memory(case_ / "data", files_, "data");
     }
 
     std::string expected(std::string_view key) const { return std::string(expect_.at("metaProperties").as_object().at(key).as_string()); }
@@ -84,7 +51,7 @@ protected:
         return found;
     }
 
-    fs::path case_;
+    std::filesystem::path case_;
     boost::json::object expect_;
     ManualClock clock_;
     io::MemoryFileSystem files_;
@@ -266,7 +233,7 @@ TEST_P(GoldenMetadata, ReplaysToKafkasImage) {
 TEST_P(GoldenMetadata, EachSnapshotWithTheLogBehindItIsTheSameAsTheWholeLog) {
     const auto whole = [&] {
         io::MemoryFileSystem files;
-        copy_to_memory(case_ / "data", files, "data");
+        test::copy_to_memory(case_ / "data", files, "data");
         for (const auto& name : names(".checkpoint")) EXPECT_TRUE(files.remove("data/__cluster_metadata-0/" + name).has_value());
         return MetadataLog::open(files, clock_, log_options());
     }();
@@ -276,7 +243,7 @@ TEST_P(GoldenMetadata, EachSnapshotWithTheLogBehindItIsTheSameAsTheWholeLog) {
     for (std::size_t newest = 0; newest < snapshots.size(); ++newest) {
         SCOPED_TRACE(snapshots[newest]);
         io::MemoryFileSystem files;
-        copy_to_memory(case_ / "data", files, "data");
+        test::copy_to_memory(case_ / "data", files, "data");
         for (std::size_t i = newest + 1; i < snapshots.size(); ++i) ASSERT_TRUE(files.remove("data/__cluster_metadata-0/" + snapshots[i]).has_value());
         const auto opened = MetadataLog::open(files, clock_, log_options());
         ASSERT_TRUE(opened.has_value()) << opened.error().message();

@@ -63,32 +63,41 @@ def batch(records, timestamp, producer_id=-1, epoch=-1, sequence=-1, transaction
     return struct.pack(">qiibI", 0, len(after_crc) + 9, 0, 2, crc32c(after_crc)) + after_crc
 
 
-def records_of(data):
-    """(offset, key, value) of each record in whole uncompressed batches; control batches are left out."""
+def batches_of(data):
+    """(base offset, next offset, attributes, producer id, bytes) of each whole batch."""
     at = 0
     while at + 61 <= len(data):
         base, length = struct.unpack_from(">qi", data, at)
         end = at + 12 + length
         if end > len(data):
             return
-        attributes, = struct.unpack_from(">h", data, at + 21)
-        count, = struct.unpack_from(">i", data, at + 57)
+        attributes, last_delta = struct.unpack_from(">hi", data, at + 21)
+        producer, = struct.unpack_from(">q", data, at + 43)
+        yield base, base + last_delta + 1, attributes, producer, data[at:end]
+        at = end
+
+
+def records_of(data):
+    """(offset, key, value) of each record in whole uncompressed batches; control batches are left out."""
+    for base, _, attributes, _, whole in batches_of(data):
         assert attributes & 7 == 0, "compressed"
-        position = at + 61
-        for _ in range(0 if attributes & 0x20 else count):
-            size, position = read_varint(data, position)
+        if attributes & 0x20:
+            continue
+        count, = struct.unpack_from(">i", whole, 57)
+        position = 61
+        for _ in range(count):
+            size, position = read_varint(whole, position)
             next_record = position + size
             position += 1
-            _, position = read_varint(data, position)
-            delta, position = read_varint(data, position)
+            _, position = read_varint(whole, position)
+            delta, position = read_varint(whole, position)
             fields = []
             for _ in range(2):
-                n, position = read_varint(data, position)
-                fields.append(None if n < 0 else bytes(data[position:position + n]))
+                n, position = read_varint(whole, position)
+                fields.append(None if n < 0 else bytes(whole[position:position + n]))
                 position += max(n, 0)
             yield base + delta, fields[0], fields[1]
             position = next_record
-        at = end
 
 
 def text(value):

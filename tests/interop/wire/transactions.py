@@ -1,6 +1,5 @@
 """A producer of transactions, what a reader of committed records sees, and how far groups have come: over a messages.Wire."""
 
-import struct
 import threading
 import time
 
@@ -104,20 +103,6 @@ class Producer:
         self._is(ask_again(self.wire, "EndTxn", 5, lambda a: a["ErrorCode"], TransactionalId=self.id, ProducerId=self.producer, ProducerEpoch=self.epoch, Committed=commit))
 
 
-def batches_of(data):
-    """(base offset, next offset, attributes, producer id, bytes) of each whole batch."""
-    at = 0
-    while at + 61 <= len(data):
-        base, length = struct.unpack_from(">qi", data, at)
-        end = at + 12 + length
-        if end > len(data):
-            return
-        attributes, last_delta = struct.unpack_from(">hi", data, at + 21)
-        producer, = struct.unpack_from(">q", data, at + 43)
-        yield base, base + last_delta + 1, attributes, producer, data[at:end]
-        at = end
-
-
 def read_committed(wire, topic, partition):
     """([(offset, key, value)], the last stable offset, the high watermark)."""
     offset, records = 0, []
@@ -128,7 +113,7 @@ def read_committed(wire, topic, partition):
         assert got["ErrorCode"] == 0, got["ErrorCode"]
         aborted = sorted((a["FirstOffset"], a["ProducerId"]) for a in got["AbortedTransactions"] or [])
         aborting, start = set(), offset
-        for base, after, attributes, producer, data in batches_of(got["Records"] or b""):
+        for base, after, attributes, producer, data in kafka_wire.batches_of(got["Records"] or b""):
             offset = after
             while aborted and aborted[0][0] <= base:
                 aborting.add(aborted.pop(0)[1])

@@ -3,34 +3,19 @@
 #include <boost/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "tests/unit/coordinator/consumer_fixture.h"
 #include "coordinator/group/consumer/subscription.h"
 #include "coordinator/group/group_machine.h"
+#include "tests/support/golden.h"
 
 namespace tidemark::coordinator {
 namespace {
 
 namespace json = boost::json;
-namespace fs = std::filesystem;
 
-std::optional<fs::path> golden_directory() {
-    const char* const named = std::getenv("TIDEMARK_SHARED");
-    for (const fs::path candidate : {named ? named : "", "../shared"}) {   // tests run in the source root
-        if (!candidate.empty() && fs::is_directory(candidate / "golden-coordinator")) return candidate / "golden-coordinator" / "consumer-groups";
-    }
-    return std::nullopt;
-}
-
-json::object read_json(const fs::path& path) {
-    std::ifstream file(path);
-    return json::parse(std::string(std::istreambuf_iterator<char>(file), {})).as_object();
-}
+json::object read_json(const std::filesystem::path& path) { return json::parse(test::content_of(path)).as_object(); }
 
 std::string text_of(const json::value& value) { return value.is_null() ? "" : std::string{value.as_string()}; }
 std::int32_t number_of(const json::value& value) { return static_cast<std::int32_t>(value.as_int64()); }
@@ -59,8 +44,8 @@ std::map<std::string, std::vector<std::int32_t>> partitions_of(const protocol::C
 class GoldenConsumerGroups : public ::testing::Test {
 protected:
     void SetUp() override {
-        const auto directory = golden_directory();
-        if (!directory) GTEST_SKIP() << "NO GOLDEN DATA: set TIDEMARK_SHARED";
+        const auto directory = test::golden_directory("golden-coordinator/consumer-groups");
+        if (!directory) GTEST_SKIP() << test::no_golden_data;
         state_ = read_json(*directory / "expect.json").at("state").as_object();
         world_.put_image([&](metadata::Image& image) {
             for (const auto& [name, id] : state_.at("topicIds").as_object()) {

@@ -2,33 +2,17 @@
 // same bytes. The data lie beside the project ($TIDEMARK_SHARED or ../shared, golden-coordinator).
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include <boost/json.hpp>
 
 #include "protocol/messages/group_metadata_key.h"
 #include "tests/support/coordinator/test_groups.h"
+#include "tests/support/golden.h"
 
 namespace tidemark::test {
 namespace {
 
 namespace json = boost::json;
 using testing::UnorderedElementsAreArray;
-
-std::filesystem::path golden(const std::string& name) {
-    const char* shared = std::getenv("TIDEMARK_SHARED");
-    return std::filesystem::path{shared != nullptr ? shared : "../shared"} / "golden-coordinator" / name;
-}
-
-std::string read_text(const std::filesystem::path& path) {
-    std::ifstream file{path, std::ios::binary};
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 std::string hex(Bytes bytes) {
     std::string text;
@@ -45,7 +29,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 /// A coordinator over the logs of a case.
 class GoldenGroups {
 public:
-    explicit GoldenGroups(const std::string& name) : expected(json::parse(read_text(golden(name) / "expect.json")).as_object()) {
+    explicit GoldenGroups(const std::filesystem::path& directory) : expected(json::parse(content_of(directory / "expect.json")).as_object()) {
         metadata::Image image;
         image.offset = Offset{1};
         const auto add = [&](const std::string& topic, const Uuid& id, int partitions) {
@@ -61,9 +45,9 @@ public:
         coordinator = std::make_unique<GroupCoordinator>(RuntimeOptions{.topic = std::string{group_topic}},
                                                          RuntimeParts{.clock = clock,
                                                                       .open_journal =
-                                                                          [name](const TopicPartition& partition) {
+                                                                          [directory](const TopicPartition& partition) {
                                                                               auto journal = std::make_shared<MemoryJournal>();
-                                                                              const auto raw = read_text(golden(name) / "data" / partition.text() / "00000000000000000000.log");
+                                                                              const auto raw = content_of(directory / "data" / partition.text() / "00000000000000000000.log");
                                                                               journal->add_raw(as_bytes(raw));
                                                                               return journal;
                                                                           },
@@ -84,12 +68,15 @@ std::string offset_text(std::string_view topic, std::int64_t partition, std::int
 class GoldenCase : public testing::TestWithParam<const char*> {
 protected:
     void SetUp() override {
-        if (!std::filesystem::exists(golden(GetParam()))) GTEST_SKIP() << "no golden data";
+        const auto found = golden_directory(std::filesystem::path{"golden-coordinator"} / GetParam());
+        if (!found) GTEST_SKIP() << no_golden_data;
+        directory = *found;
     }
+    std::filesystem::path directory;
 };
 
 TEST_P(GoldenCase, IsReplayedToWhatKafkaAnswers) {
-    GoldenGroups groups{GetParam()};
+    GoldenGroups groups{directory};
     std::vector<std::string> expected_list, listed;
     // Where Kafka wrote something when it opened the directory, what it had answered before.
     const auto* state = groups.expected.contains("stateBeforeKill") ? "stateBeforeKill" : "state";
@@ -138,7 +125,7 @@ TEST_P(GoldenCase, IsReplayedToWhatKafkaAnswers) {
 
 TEST_P(GoldenCase, RecordsWrittenAgainHaveTheSameBytes) {
     using namespace protocol;
-    const auto partitions = json::parse(read_text(golden(GetParam()) / "records.json")).as_object();
+    const auto partitions = json::parse(content_of(directory / "records.json")).as_object();
     int compared = 0;
     const auto again = [&](const auto& key, const auto& record, auto read) {
         EXPECT_EQ(hex(key_bytes(key).value()), std::string{record.at("key").as_string()});

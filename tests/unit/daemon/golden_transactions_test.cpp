@@ -3,47 +3,17 @@
 #include <gmock/gmock.h>
 
 #include <boost/json.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <future>
 
 #include "coordinator/transaction/coordinator.h"
 #include "daemon/coordinators.h"
 #include "tests/support/daemon/test_broker.h"
+#include "tests/support/golden.h"
 
 namespace tidemark::daemon {
 namespace {
 
-namespace fs = std::filesystem;
 using coordinator::ListAnswer;
-
-std::optional<fs::path> golden_directory() {
-    const char* const named = std::getenv("TIDEMARK_SHARED");
-    for (const fs::path candidate : {named ? named : "", "../shared"}) {   // tests run in the source root
-        if (!candidate.empty() && fs::is_directory(candidate / "golden-coordinator")) return candidate / "golden-coordinator";
-    }
-    return std::nullopt;
-}
-
-std::string content_of(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void copy_to_memory(const fs::path& from, io::FileSystem& files, const io::Path& to) {
-    ASSERT_TRUE(io::create_directories(files, to).has_value());
-    for (const auto& entry : fs::directory_iterator(from)) {
-        const auto path = io::join(to, entry.path().filename().string());
-        if (entry.is_directory()) {
-            copy_to_memory(entry.path(), files, path);
-            continue;
-        }
-        auto file = files.open(path, io::OpenMode::create_new);
-        ASSERT_TRUE(file.has_value());
-        ASSERT_TRUE((*file)->write(FilePosition{0}, as_bytes(content_of(entry.path()))).has_value());
-    }
-}
 
 /// "id state producer/epoch timeout start partitions", sorted.
 std::vector<std::string> lines_of(const boost::json::array& transactions) {
@@ -73,10 +43,10 @@ std::vector<std::string> lines_of(const ListAnswer& answer) {
 class GoldenTransactions : public testing::TestWithParam<std::string> {
 protected:
     void SetUp() override {
-        const auto golden = golden_directory();
-        if (!golden) GTEST_SKIP() << "NO GOLDEN DATA: set TIDEMARK_SHARED";
-        expect_ = boost::json::parse(content_of(*golden / GetParam() / "expect.json")).as_object();
-        copy_to_memory(*golden / GetParam() / "data", files_, "/data");
+        const auto golden = test::golden_directory("golden-coordinator");
+        if (!golden) GTEST_SKIP() << test::no_golden_data;
+        expect_ = boost::json::parse(test::content_of(*golden / GetParam() / "expect.json")).as_object();
+        test::copy_to_memory(*golden / GetParam() / "data", files_, "/data");
         // As if it were opened right after the stop: nothing has timed out or expired.
         const auto stopped = Timestamp{1'796'022'820'000};
         clock_.jump_to(stopped);
