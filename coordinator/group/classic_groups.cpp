@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "coordinator/group/errors.h"
+#include "coordinator/errors.h"
 #include "protocol/messages/group_metadata_key.h"
 
 namespace tidemark::coordinator {
@@ -91,7 +91,7 @@ void ClassicGroups::join(Context& context, const Client& client, protocol::JoinG
         if (!request.member_id.empty()) return joining.refuse(context, ErrorCode::unknown_member_id, request.member_id);
         // The record makes the group: replaying it puts it into the table.
         replaced.push_back(ClassicGroup{request.group_id, context.now()}.metadata_record());
-        if (const auto written = context.write(replaced); !written) return joining.refuse(context, group_error(written.error().code), request.member_id);
+        if (const auto written = context.write(replaced); !written) return joining.refuse(context, coordinator_error(written.error().code), request.member_id);
         group = groups_.find_as<ClassicGroup>(request.group_id);
         TM_ASSERT(group != nullptr);
     }
@@ -198,7 +198,7 @@ void ClassicGroups::join_as_replacement(Context& context, ClassicGroup& group, J
             const auto record = group.metadata_record();
             if (const auto written = context.write({&record, 1}, {.replay = false}); !written) {
                 group.rename_static(new_id, before.id) = before;
-                return joining.refuse(context, group_error(written.error().code), joining.request.member_id);
+                return joining.refuse(context, coordinator_error(written.error().code), joining.request.member_id);
             }
             fence_old();
             start_session(context, group, member);
@@ -327,7 +327,7 @@ void ClassicGroups::sync(Context& context, protocol::SyncGroupRequest& request, 
     const auto record = group->metadata_record();
     if (const auto written = context.write({&record, 1}, {.replay = false}); !written) {
         for (auto& [id, each] : group->members) each.assignment.clear();
-        answer_syncs(context, *group, group_error(written.error().code));
+        answer_syncs(context, *group, coordinator_error(written.error().code));
         return rebalance(context, *group);
     }
     group->become(ClassicState::stable, context.now());

@@ -2,8 +2,8 @@
 
 #include <map>
 
+#include "coordinator/errors.h"
 #include "coordinator/gather.h"
-#include "coordinator/group/errors.h"
 #include "protocol/messages/consumer_group_heartbeat_request.h"
 #include "protocol/messages/consumer_group_heartbeat_response.h"
 
@@ -103,7 +103,7 @@ void GroupCoordinator::fetch(std::vector<protocol::OffsetFetchRequest::OffsetFet
                 all->whole[i] = *std::move(answered);
                 return;
             }
-            auto code = group_error(answered.error().code);
+            auto code = coordinator_error(answered.error().code);
             if (require_stable && code == ErrorCode::coordinator_not_available) code = ErrorCode::not_coordinator;
             all->whole[i] = {.group_id = id, .error_code = code};
         };
@@ -153,7 +153,7 @@ void describe_each(Runtime<GroupMachine>& runtime, const std::vector<std::string
             if (answered) {
                 place = *std::move(answered);
             } else {
-                place.error_code = group_error(answered.error().code);
+                place.error_code = coordinator_error(answered.error().code);
                 place.group_id = id;
             }
         };
@@ -193,7 +193,7 @@ void GroupCoordinator::delete_groups(std::vector<std::string> group_ids, Reply<s
         const auto fill = [all, indexes = indexes](Coded<Results> results) {
             for (std::size_t i = 0; i < indexes.size(); ++i) {
                 if (results) all->whole[indexes[i]] = std::move((*results)[i]);
-                else all->whole[indexes[i]].error_code = group_error(results.error().code);
+                else all->whole[indexes[i]].error_code = coordinator_error(results.error().code);
             }
         };
         runtime_.submit(partition, [ids, fill](GroupMachine& machine, Context& context) { machine.remove(context, ids, fill); }, [fill](ErrorCode why) { fill(Failure{why}); });
@@ -205,7 +205,7 @@ void GroupCoordinator::write_marker(std::int32_t partition, Marker marker, Reply
         partition,
         [marker, reply](GroupMachine&, Context& context) {
             const auto written = context.write(marker);
-            context.answer(reply, MarkerWritten{written ? ErrorCode::none : group_error(written.error().code)});
+            context.answer(reply, MarkerWritten{written ? ErrorCode::none : coordinator_error(written.error().code)});
         },
         [reply](ErrorCode why) { reply(Failure{why}); });
 }

@@ -17,7 +17,7 @@
 namespace tidemark::coordinator {
 
 /// Every request is answered once, from any thread, with a response or with why there is none (not_coordinator,
-/// coordinator_load_in_progress, coordinator_not_available, request_timed_out, kafka_storage_error): see group_error().
+/// coordinator_load_in_progress, coordinator_not_available, request_timed_out, kafka_storage_error): see coordinator_error().
 /// Requests of one group begin in the order in which they were given. Threads: all members from any thread, but for
 /// image_changed(), which is called by one at a time.
 class GroupCoordinator {

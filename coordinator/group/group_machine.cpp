@@ -4,8 +4,8 @@
 #include <cctype>
 
 #include "base/log.h"
+#include "coordinator/errors.h"
 #include "coordinator/group/consumer/group_records.h"
-#include "coordinator/group/errors.h"
 #include "protocol/messages/consumer_group_heartbeat_request.h"
 #include "protocol/messages/consumer_group_heartbeat_response.h"
 #include "protocol/messages/group_metadata_key.h"
@@ -126,7 +126,7 @@ void GroupMachine::remove(Context& context, const std::vector<std::string>& grou
     }
     if (const auto written = context.write(tombstones); !written) {
         for (auto& result : results) {
-            if (result.error_code == ErrorCode::none) result.error_code = group_error(written.error().code);
+            if (result.error_code == ErrorCode::none) result.error_code = coordinator_error(written.error().code);
         }
     }
     context.answer(std::move(reply), std::move(results));

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/utf16.h"
-#include "coordinator/group/errors.h"
+#include "coordinator/errors.h"
 #include "metadata/image.h"
 
 namespace tidemark::coordinator {
@@ -125,7 +125,7 @@ void OffsetOperations::commit(Context& context, protocol::OffsetCommitRequest& r
     }
     const auto expires = request.retention_time_ms == -1 ? std::nullopt : std::optional{context.now() + request.retention_time_ms};
     const auto records = commit.records(options_->commit_metadata_units_max, context.now(), expires);
-    if (const auto written = context.write(records); !written) commit.fail_accepted(group_error(written.error().code));
+    if (const auto written = context.write(records); !written) commit.fail_accepted(coordinator_error(written.error().code));
     if (auto* classic = dynamic_cast<ClassicGroup*>(group); classic != nullptr && !names_nobody(claim)) {
         if (classic->state == ClassicState::stable || classic->state == ClassicState::preparing_rebalance) classic_.touch(context, *classic, claim.member_id);
     }
@@ -147,7 +147,7 @@ void OffsetOperations::commit(Context& context, protocol::TxnOffsetCommitRequest
     }
     const auto records = commit.records(options_->commit_metadata_units_max, context.now(), std::nullopt);
     const auto written = context.write(records, {.producer_id = request.producer_id, .producer_epoch = request.producer_epoch});
-    if (!written) commit.fail_accepted(group_error(written.error().code));
+    if (!written) commit.fail_accepted(coordinator_error(written.error().code));
     context.answer(std::move(reply), std::move(commit.response));
 }
 
@@ -230,7 +230,7 @@ void OffsetOperations::remove(Context& context, const protocol::OffsetDeleteRequ
             tombstones.push_back(tombstone_of(protocol::OffsetCommitKey{.group = request.group_id, .topic = asked.name, .partition = index}));
         }
     }
-    if (const auto written = context.write(tombstones); !written) response = {.error_code = group_error(written.error().code)};
+    if (const auto written = context.write(tombstones); !written) response = {.error_code = coordinator_error(written.error().code)};
     context.answer(std::move(reply), std::move(response));
 }
 

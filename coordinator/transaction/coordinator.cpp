@@ -3,26 +3,10 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "coordinator/errors.h"
 #include "coordinator/gather.h"
 
 namespace tidemark::coordinator {
-
-namespace {
-
-/// Why an operation was not looked at, or not kept, as clients are told it (transaction-coordinator 2).
-ErrorCode told(ErrorCode why) {
-    switch (why) {
-        case ErrorCode::kafka_storage_error:
-        case ErrorCode::not_leader_or_follower: return ErrorCode::not_coordinator;
-        case ErrorCode::unknown_topic_or_partition:
-        case ErrorCode::request_timed_out: return ErrorCode::coordinator_not_available;
-        case ErrorCode::message_too_large:
-        case ErrorCode::record_list_too_large: return ErrorCode::unknown_server_error;
-        default: return why;
-    }
-}
-
-}  // namespace
 
 bool matches(const TransactionFilter& filter, const NamedTransaction& named, Timestamp now) {
     const auto& transaction = named.transaction;
@@ -54,7 +38,7 @@ std::unique_ptr<StateMachine> TransactionCoordinator::make_machine(std::int32_t 
 
 template <class Answer>
 void TransactionCoordinator::request(const std::string& id, Then<Answer> then, Operation<Answer> run) {
-    runtime_.request<Answer>(id, [then = std::move(then)](Coded<Answer> answer) { then(answer ? *std::move(answer) : Answer{.error = told(answer.error().code)}); }, std::move(run));
+    runtime_.request<Answer>(id, [then = std::move(then)](Coded<Answer> answer) { then(answer ? *std::move(answer) : Answer{.error = coordinator_error(answer.error().code)}); }, std::move(run));
 }
 
 void TransactionCoordinator::init_producer_id(InitTransactions asked, Then<ProducerAnswer> then) {
@@ -73,7 +57,7 @@ void TransactionCoordinator::add_partitions(const std::string& id, const Produce
     if (id.empty()) return then(ErrorCode::invalid_request);
     const auto partition = runtime_.partition_of(id);
     if (!partition) return then(ErrorCode::not_coordinator);
-    const auto reply = [then = std::move(then)](ErrorCode error) { then(told(error)); };
+    const auto reply = [then = std::move(then)](ErrorCode error) { then(coordinator_error(error)); };
     runtime_.submit(*partition, [=, partitions = std::move(partitions)](TransactionMachine& machine, Context& context) {
         machine.add_partitions(context, id, producer, partitions, client_version, patient, reply);
     }, reply, RunsOn::caller);
@@ -112,7 +96,7 @@ void TransactionCoordinator::list(TransactionFilter filter, Then<ListAnswer> the
                     if (matches(filter, transaction, now)) whole.transactions.push_back(std::move(transaction));
                 }
             } else if (part.error().code != ErrorCode::not_coordinator) {   // a partition that cannot be read hides its own ids only
-                whole.error = told(part.error().code);
+                whole.error = coordinator_error(part.error().code);
             }
         }
         if (whole.error != ErrorCode::none) whole.transactions.clear();

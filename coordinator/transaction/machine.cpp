@@ -6,23 +6,13 @@
 #include <iterator>
 
 #include "base/log.h"
+#include "coordinator/errors.h"
 #include "coordinator/internal_topics.h"
 #include "metadata/image.h"
 
 namespace tidemark::coordinator {
 
 namespace {
-
-/// An error of the log as clients of this coordinator are told it (transaction-coordinator 2).
-ErrorCode told(const Error& error) {
-    switch (error.code) {
-        case Errc::io:
-        case Errc::no_space:
-        case Errc::storage_offline: return ErrorCode::not_coordinator;
-        case Errc::not_found: return ErrorCode::coordinator_not_available;
-        default: return ErrorCode::unknown_server_error;
-    }
-}
 
 bool is_open(const Transaction& transaction) { return transaction.state == TransactionState::ongoing || is_prepared(transaction.state); }
 
@@ -120,7 +110,7 @@ ErrorCode TransactionMachine::carry_out(Context& context, const std::string& id,
         }
         static LogLimit limit{1000};
         if (const auto held = limit.admit(); held >= 0) log_error("[{}-{}] not written: {} ({} more not shown)", transaction_topic, partition_, written.error().message(), held);
-        return told(written.error());
+        return coordinator_error(written.error().code);
     }
     keep(entry, *decision.next);
     if (is_prepared(entry.transaction.state)) {

@@ -39,7 +39,7 @@ void join_group(Broker& broker, const std::shared_ptr<Call>& call) {
     const coordinator::Client client{.id = call->client_id(), .host = "/" + call->peer().host};
     broker.coordinators().groups().join(client, *std::move(request), version, [call, refusal, version](coordinator::Coded<JoinGroupResponse> answered) {
         asio::dispatch(call->executor(), [call, refusal, version, answered = std::move(answered)]() mutable {
-            auto response = answered ? with_name(*std::move(answered), version) : refusal(coordinator::group_error(answered.error().code));
+            auto response = answered ? with_name(*std::move(answered), version) : refusal(coordinator::coordinator_error(answered.error().code));
             call->count(response.error_code);
             call->finish(response);
         });
@@ -67,7 +67,7 @@ void leave_group(Broker& broker, const std::shared_ptr<Call>& call) {
     const bool one_at_top = call->version() < 3;
     broker.coordinators().groups().leave(*std::move(request), [call, one_at_top](coordinator::Coded<LeaveGroupResponse> answered) {
         asio::dispatch(call->executor(), [call, one_at_top, answered = std::move(answered)]() mutable {
-            auto response = answered ? *std::move(answered) : LeaveGroupResponse{.error_code = coordinator::group_error(answered.error().code)};
+            auto response = answered ? *std::move(answered) : LeaveGroupResponse{.error_code = coordinator::coordinator_error(answered.error().code)};
             if (one_at_top && !response.members.empty()) response.error_code = std::exchange(response.members, {}).front().error_code;
             call->count(response.error_code);
             call->finish(response);

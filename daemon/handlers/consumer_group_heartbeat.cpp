@@ -18,7 +18,7 @@ void consumer_group_heartbeat(Broker& broker, const std::shared_ptr<Call>& call)
     broker.coordinators().groups().heartbeat(client, *std::move(request), call->version(), [call](coordinator::Coded<ConsumerGroupHeartbeatResponse> answered) {
         asio::dispatch(call->executor(), [call, answered = std::move(answered)]() mutable {
             ConsumerGroupHeartbeatResponse refused;
-            if (!answered) refused.error_code = coordinator::group_error(answered.error().code);
+            if (!answered) refused.error_code = coordinator::coordinator_error(answered.error().code);
             const auto& response = answered ? *answered : refused;
             call->count(response.error_code);
             call->finish(response);

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "coordinator/group/errors.h"
+#include "coordinator/errors.h"
 #include "coordinator/state_machine.h"
 #include "daemon/call.h"
 
@@ -18,7 +18,7 @@ coordinator::Reply<Response> reply_to(std::shared_ptr<Call> call, Refuse refuse)
         // Storage's sync thread has better things to do than to write answers.
         asio::dispatch(call->executor(), [call, refuse, answered = std::move(answered)]() mutable {
             if (answered) return call->finish(*answered);
-            const auto code = coordinator::group_error(answered.error().code);
+            const auto code = coordinator::coordinator_error(answered.error().code);
             call->count(code);
             call->finish((*refuse)(code));
         });

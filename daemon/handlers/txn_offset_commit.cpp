@@ -3,7 +3,7 @@
 #include "protocol/messages/txn_offset_commit_request.h"
 #include "protocol/messages/txn_offset_commit_response.h"
 
-#include "coordinator/group/errors.h"
+#include "coordinator/errors.h"
 #include "coordinator/transaction/coordinator.h"
 #include "daemon/coordinators.h"
 #include "daemon/handlers/common.h"
@@ -24,7 +24,7 @@ ErrorCode shown(ErrorCode answer, std::int16_t version) {
     switch (answer) {
         case ErrorCode::transaction_abortable: return version >= first_that_knows_abortable ? answer : ErrorCode::invalid_txn_state;
         case ErrorCode::producer_fenced: return ErrorCode::invalid_producer_epoch;
-        default: return coordinator::group_error(answer);
+        default: return coordinator::coordinator_error(answer);
     }
 }
 

@@ -1,4 +1,4 @@
-/// What goes wrong below a group, as its clients are told (group-coordinator 2). Pure.
+/// What goes wrong below a coordinator, as its clients are told (group-coordinator 2, transaction-coordinator 2). Pure.
 #pragma once
 
 #include "base/result.h"
@@ -7,8 +7,8 @@
 namespace tidemark::coordinator {
 
 /// Of an append that failed.
-protocol::ErrorCode group_error(Errc);
+protocol::ErrorCode coordinator_error(Errc);
 /// Of a Reply without a response: most are told as they are.
-protocol::ErrorCode group_error(protocol::ErrorCode);
+protocol::ErrorCode coordinator_error(protocol::ErrorCode);
 
 }  // namespace tidemark::coordinator
