@@ -22,10 +22,12 @@ public:
         return bytes;
     }
 
-    Result<Offset> append(MutableBytes batch, std::int16_t transaction_version) override {
+    Result<Offset> append(MutableBytes batch, const JournalAppend& options) override {
         TM_TRY(const auto appended, log_->append(batch, {.origin = storage::Origin::coordinator,
                                                          .leader_epoch = log_->latest_epoch(),
-                                                         .transaction_version = transaction_version}));
+                                                         .transaction_verified = !options.verification,
+                                                         .verification = options.verification.value_or(storage::VerificationId{}),
+                                                         .transaction_version = options.transaction_version}));
         return appended.first_offset;
     }
 

@@ -44,7 +44,7 @@ public:
         }
         std::vector<std::byte> batch;
         p.builder_.finish(batch);
-        TM_TRY(const auto first, p.journal_->append(batch, 0));
+        TM_TRY(const auto first, p.journal_->append(batch, {.verification = options.verification}));
         p.end_ = first + static_cast<std::int64_t>(records.size());
         if (!options.replay) return {};
         for (std::size_t i = 0; i < records.size(); ++i) {
@@ -69,7 +69,7 @@ public:
                               .producer_epoch = marker.producer_epoch,
                               .marker = {.type = marker.commit ? record::ControlType::commit : record::ControlType::abort, .coordinator_epoch = marker.coordinator_epoch}},
                              batch);
-        TM_TRY(const auto at, p.journal_->append(batch, marker.transaction_version));
+        TM_TRY(const auto at, p.journal_->append(batch, {.transaction_version = marker.transaction_version}));
         p.end_ = at + 1;
         const auto replayed = p.machine_->replay(ReplayedMarker{.producer_id = marker.producer_id,
                                                                 .producer_epoch = marker.producer_epoch,

@@ -36,6 +36,9 @@ namespace tidemark::metadata {
 class Image;
 using ImagePtr = std::shared_ptr<const Image>;
 }  // namespace tidemark::metadata
+namespace tidemark::storage {
+enum class VerificationId : std::uint64_t;
+}
 
 namespace tidemark::coordinator {
 
@@ -60,6 +63,7 @@ using Reply = std::function<void(Coded<Response>)>;
 struct WriteOptions {
     ProducerId producer_id = no_producer_id;       ///< set: the batch is transactional
     ProducerEpoch producer_epoch = -1;
+    std::optional<storage::VerificationId> verification = {};   ///< see JournalAppend
     /// False when memory already says, or will be told otherwise, what the records do (classic groups, 2.5).
     bool replay = true;
 };

@@ -85,10 +85,10 @@ void GroupCoordinator::commit(protocol::OffsetCommitRequest request, std::int16_
     });
 }
 
-void GroupCoordinator::commit(protocol::TxnOffsetCommitRequest request, std::int16_t version, Reply<protocol::TxnOffsetCommitResponse> reply) {
+void GroupCoordinator::commit(protocol::TxnOffsetCommitRequest request, std::int16_t version, std::optional<storage::VerificationId> verification, Reply<protocol::TxnOffsetCommitResponse> reply) {
     const auto id = request.group_id;
-    runtime_.request<protocol::TxnOffsetCommitResponse>(id, std::move(reply), [request = shared(std::move(request)), version](GroupMachine& machine, Context& context, auto answer) {
-        machine.offsets().commit(context, *request, version, std::move(answer));
+    runtime_.request<protocol::TxnOffsetCommitResponse>(id, std::move(reply), [request = shared(std::move(request)), version, verification](GroupMachine& machine, Context& context, auto answer) {
+        machine.offsets().commit(context, *request, version, verification, std::move(answer));
     });
 }
 

@@ -37,8 +37,8 @@ public:
     void heartbeat(Client, protocol::ConsumerGroupHeartbeatRequest, std::int16_t version, Reply<protocol::ConsumerGroupHeartbeatResponse>);
 
     void commit(protocol::OffsetCommitRequest, std::int16_t version, Reply<protocol::OffsetCommitResponse>);
-    /// The transaction coordinator has agreed already.
-    void commit(protocol::TxnOffsetCommitRequest, std::int16_t version, Reply<protocol::TxnOffsetCommitResponse>);
+    /// The transaction coordinator has agreed already; `verification` as JournalAppend says.
+    void commit(protocol::TxnOffsetCommitRequest, std::int16_t version, std::optional<storage::VerificationId> verification, Reply<protocol::TxnOffsetCommitResponse>);
     /// One answer per group, in order; a group whose coordinator could not answer carries its error.
     void fetch(std::vector<protocol::OffsetFetchRequest::OffsetFetchRequestGroup>, std::int16_t version, bool require_stable,
                Reply<std::vector<protocol::OffsetFetchResponse::OffsetFetchResponseGroup>>);

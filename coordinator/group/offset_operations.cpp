@@ -132,7 +132,8 @@ void OffsetOperations::commit(Context& context, protocol::OffsetCommitRequest& r
     context.answer(std::move(reply), std::move(commit.response));
 }
 
-void OffsetOperations::commit(Context& context, protocol::TxnOffsetCommitRequest& request, std::int16_t version, Reply<protocol::TxnOffsetCommitResponse> reply) {
+void OffsetOperations::commit(Context& context, protocol::TxnOffsetCommitRequest& request, std::int16_t version, std::optional<storage::VerificationId> verification,
+                              Reply<protocol::TxnOffsetCommitResponse> reply) {
     Commit<protocol::TxnOffsetCommitResponse, protocol::TxnOffsetCommitRequest> commit{*context.image(), request, version >= 6};
     const MemberClaim claim{.member_id = request.member_id, .instance_id = request.group_instance_id, .epoch = request.generation_id_or_member_epoch};
     const auto* group = groups_.find(request.group_id);
@@ -146,7 +147,7 @@ void OffsetOperations::commit(Context& context, protocol::TxnOffsetCommitRequest
         return context.answer(std::move(reply), std::move(commit.response));
     }
     const auto records = commit.records(options_->commit_metadata_units_max, context.now(), std::nullopt);
-    const auto written = context.write(records, {.producer_id = request.producer_id, .producer_epoch = request.producer_epoch});
+    const auto written = context.write(records, {.producer_id = request.producer_id, .producer_epoch = request.producer_epoch, .verification = verification});
     if (!written) commit.fail_accepted(coordinator_error(written.error().code));
     context.answer(std::move(reply), std::move(commit.response));
 }

@@ -22,7 +22,7 @@ public:
 
     void commit(Context&, protocol::OffsetCommitRequest&, std::int16_t version, Reply<protocol::OffsetCommitResponse>);
     /// The transaction has been asked for already; `version` of TxnOffsetCommit.
-    void commit(Context&, protocol::TxnOffsetCommitRequest&, std::int16_t version, Reply<protocol::TxnOffsetCommitResponse>);
+    void commit(Context&, protocol::TxnOffsetCommitRequest&, std::int16_t version, std::optional<storage::VerificationId>, Reply<protocol::TxnOffsetCommitResponse>);
     /// One group's part of OffsetFetch; older versions are brought into this form by the handler. By topic id from version 10 on.
     void fetch(Context&, const protocol::OffsetFetchRequest::OffsetFetchRequestGroup&, std::int16_t version, bool require_stable,
                Reply<protocol::OffsetFetchResponse::OffsetFetchResponseGroup>);

@@ -36,6 +36,10 @@ struct ProducerAnswer {
 struct VerifyAnswer {
     std::set<TopicPartition> missing = {};               ///< of those asked for, not in the transaction
     ErrorCode error = ErrorCode::none;
+
+    ErrorCode of(const TopicPartition& partition) const {
+        return error == ErrorCode::none && missing.contains(partition) ? ErrorCode::transaction_abortable : error;
+    }
 };
 
 struct NamedTransaction {

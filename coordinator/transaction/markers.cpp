@@ -70,7 +70,7 @@ void MarkerSender::write(const TopicPartition& partition, const Marker& marker, 
                           .producer_epoch = marker.producer_epoch,
                           .marker = {.type = marker.commit ? record::ControlType::commit : record::ControlType::abort, .coordinator_epoch = marker.coordinator_epoch}},
                          batch);
-    const auto at = journal->append(batch, marker.transaction_version);
+    const auto at = journal->append(batch, {.transaction_version = marker.transaction_version});
     if (!at) return done(code_of(at.error()));
     journal->when_durable(*at + 1, [done = std::move(done)](const Result<>& synced) { done(synced ? ErrorCode::none : code_of(synced.error())); });
 }

@@ -79,10 +79,7 @@ void one_transaction(Broker& broker, const std::shared_ptr<Call>& call, const st
     auto& transactions = broker.coordinators().transactions();
     if (asked.verify_only) {
         return transactions.verify_partitions(asked.id, asked.producer, partitions, [call, answer, &to, topics = std::move(asked.topics)](const VerifyAnswer& verified) {
-            to = results(topics, [&](const TopicPartition& partition) {
-                if (verified.error != ErrorCode::none) return verified.error;
-                return verified.missing.contains(partition) ? ErrorCode::transaction_abortable : ErrorCode::none;
-            });
+            to = results(topics, [&](const TopicPartition& partition) { return verified.of(partition); });
             call->count(verified.error);
         });
     }

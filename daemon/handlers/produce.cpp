@@ -17,6 +17,7 @@
 #include "daemon/coordinators.h"
 #include "daemon/handlers/common.h"
 #include "daemon/handlers/handlers.h"
+#include "daemon/handlers/verification.h"
 #include "record/batch.h"
 
 namespace tidemark::daemon::handlers {
@@ -25,8 +26,6 @@ namespace {
 
 using protocol::produce_request::PartitionProduceData;
 using protocol::produce_response::PartitionProduceResponse;
-
-constexpr std::int16_t first_that_knows_abortable = 11, first_that_adds = 12;   // KIP-890, parts 1 and 2
 
 /// A response whose partitions wait for their syncs. Each sync writes to its own partition's entry only.
 struct Waiting {
@@ -39,11 +38,6 @@ struct Waiting {
         // The sync thread has better things to do than to write answers.
         asio::dispatch(waiting->call->executor(), [waiting] { waiting->call->finish(waiting->response); });
     }
-};
-
-struct Refusal {
-    ErrorCode code = ErrorCode::none;
-    std::string text;
 };
 
 /// What stands at the front of a record set, before anything else is judged: ProduceRequest's own checks in Kafka.
@@ -86,27 +80,6 @@ std::set<std::pair<ProducerId, ProducerEpoch>> transactional_producers(const pro
     return producers;
 }
 
-/// The coordinator's answer as a producer of this version is told it (transaction-coordinator 7.4).
-Refusal refusal_of(ErrorCode answer, std::int16_t version) {
-    const auto unverified = [&] {
-        return Refusal{ErrorCode::not_enough_replicas,
-                       "Unable to verify the partition has been added to the transaction. Underlying error: " + std::string{protocol::to_string(answer)}};
-    };
-    switch (answer) {
-        case ErrorCode::none: return {};
-        case ErrorCode::transaction_abortable:
-            if (version >= first_that_knows_abortable) return {answer, ""};
-            return {ErrorCode::invalid_txn_state, "Partition was not added to the transaction"};
-        case ErrorCode::producer_fenced: return {ErrorCode::invalid_producer_epoch, ""};
-        case ErrorCode::concurrent_transactions: return version >= first_that_adds ? Refusal{answer, ""} : unverified();
-        case ErrorCode::coordinator_load_in_progress:
-        case ErrorCode::coordinator_not_available:
-        case ErrorCode::not_coordinator:
-        case ErrorCode::network_exception: return unverified();
-        default: return {answer, ""};
-    }
-}
-
 /// What step 1 found out about a partition.
 struct Verdict {
     Refusal refusal = {};
@@ -127,7 +100,7 @@ std::string rejected_text(const Error& error, const std::vector<storage::RecordE
 class Produce : public std::enable_shared_from_this<Produce> {
 public:
     Produce(Broker& broker, std::shared_ptr<Call> call, protocol::ProduceRequest request)
-        : broker_(broker), call_(std::move(call)), request_(std::move(request)), image_(broker.image()), waiting_(std::make_shared<Waiting>()) {
+        : broker_(broker), call_(std::move(call)), client_(client_of_produce(call_->version())), request_(std::move(request)), image_(broker.image()), waiting_(std::make_shared<Waiting>()) {
         waiting_->call = call_;
     }
 
@@ -145,7 +118,7 @@ public:
     }
 
 private:
-    bool adds() const { return call_->version() >= first_that_adds; }
+    bool adds() const { return client_ == TransactionClient::adding; }
     bool verifies() const { return adds() || broker_.options()->verify_transactions; }
 
     /// Partitions here that a transactional batch would open a transaction in. Those that cannot have one get their verdict.
@@ -177,21 +150,11 @@ private:
     }
 
     void ask_coordinator(const coordinator::Producer& producer, std::set<TopicPartition> unopened) {
-        auto& transactions = broker_.coordinators().transactions();
-        const auto go_on = [self = shared_from_this(), unopened](const std::function<ErrorCode(const TopicPartition&)>& answer) {
-            for (const auto& partition : unopened) self->verdicts_[partition].refusal = refusal_of(answer(partition), self->call_->version());
+        const auto go_on = [self = shared_from_this(), unopened](const coordinator::VerifyAnswer& answer) {
+            for (const auto& partition : unopened) self->verdicts_[partition].refusal = produce_refusal(answer.of(partition), self->client_);
             asio::dispatch(self->call_->executor(), [self] { self->append_all(ErrorCode::none); });
         };
-        if (adds()) {
-            return transactions.add_partitions(*request_.transactional_id, producer, std::move(unopened), coordinator::transaction_version_2, true,
-                                               [go_on](ErrorCode error) { go_on([error](const TopicPartition&) { return error; }); });
-        }
-        transactions.verify_partitions(*request_.transactional_id, producer, std::move(unopened), [go_on](const coordinator::VerifyAnswer& answer) {
-            go_on([&answer](const TopicPartition& partition) {
-                if (answer.error != ErrorCode::none) return answer.error;
-                return answer.missing.contains(partition) ? ErrorCode::transaction_abortable : ErrorCode::none;
-            });
-        });
+        ask_transaction(broker_.coordinators().transactions(), *request_.transactional_id, producer, std::move(unopened), client_, true, go_on);
     }
 
     void append_all(ErrorCode refuse_all) {
@@ -341,6 +304,7 @@ private:
 
     Broker& broker_;
     const std::shared_ptr<Call> call_;
+    const TransactionClient client_;
     protocol::ProduceRequest request_;
     const std::shared_ptr<const metadata::Image> image_;
     const std::shared_ptr<Waiting> waiting_;

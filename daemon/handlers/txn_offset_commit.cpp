@@ -1,5 +1,6 @@
 // TxnOffsetCommit (28), versions 0 to 6: transaction-coordinator 7, group-coordinator 5. The transaction coordinator is asked
-// first whether the transaction holds the group's partition, or from version 5 on told to add it (KIP-890).
+// first whether the transaction holds the group's partition, or from version 5 on told to add it (KIP-890); unless offsets of
+// this transaction are there already.
 #include "protocol/messages/txn_offset_commit_request.h"
 #include "protocol/messages/txn_offset_commit_response.h"
 
@@ -9,6 +10,7 @@
 #include "daemon/handlers/common.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/handlers/replies.h"
+#include "daemon/handlers/verification.h"
 
 namespace tidemark::daemon::handlers {
 
@@ -17,58 +19,53 @@ namespace {
 using protocol::TxnOffsetCommitRequest;
 using protocol::TxnOffsetCommitResponse;
 
-constexpr std::int16_t first_that_knows_abortable = 4, first_that_adds = 5;
-
-/// The transaction coordinator's answer as a client of this version is told it.
-ErrorCode shown(ErrorCode answer, std::int16_t version) {
-    switch (answer) {
-        case ErrorCode::transaction_abortable: return version >= first_that_knows_abortable ? answer : ErrorCode::invalid_txn_state;
-        case ErrorCode::producer_fenced: return ErrorCode::invalid_producer_epoch;
-        default: return coordinator::coordinator_error(answer);
-    }
-}
-
-TxnOffsetCommitResponse refusal_of(const TxnOffsetCommitRequest& request, ErrorCode code) {
+TxnOffsetCommitResponse refusal_of(const TxnOffsetCommitRequest& request, ErrorCode code, std::int16_t version) {
+    // Old producers take any other error for the end.
+    if (version < 2 && code == ErrorCode::coordinator_load_in_progress) code = ErrorCode::coordinator_not_available;
     TxnOffsetCommitResponse response;
     for (const auto& asked : request.topics) {
         auto& topic = response.topics.emplace_back();
         topic.name = asked.name;
+        topic.topic_id = asked.topic_id;
         for (const auto& partition : asked.partitions) topic.partitions.push_back({.partition_index = partition.partition_index, .error_code = code});
     }
     return response;
 }
 
-void commit(Broker& broker, const std::shared_ptr<Call>& call, const TxnOffsetCommitRequest& request) {
-    broker.coordinators().groups().commit(request, call->version(),
-                                          reply_to<TxnOffsetCommitResponse>(call, [request](ErrorCode code) { return refusal_of(request, code); }));
+void commit(Broker& broker, const std::shared_ptr<Call>& call, const TxnOffsetCommitRequest& request, std::optional<storage::VerificationId> verification) {
+    const auto version = call->version();
+    broker.coordinators().groups().commit(request, version, verification,
+                                          reply_to<TxnOffsetCommitResponse>(call, [request, version](ErrorCode code) { return refusal_of(request, code, version); }));
 }
 
 }  // namespace
 
 void txn_offset_commit(Broker& broker, const std::shared_ptr<Call>& call) {
-    auto request = call->parse<TxnOffsetCommitRequest>();
-    if (!request) return;
-    const bool adds = call->version() >= first_that_adds;
-    if (!adds && !broker.options()->verify_transactions) return commit(broker, call, *request);
+    auto parsed = call->parse<TxnOffsetCommitRequest>();
+    if (!parsed) return;
+    const auto client = client_of_txn_offset_commit(call->version());
+    if (client != TransactionClient::adding && !broker.options()->verify_transactions) return commit(broker, call, *parsed, std::nullopt);
 
-    const auto offsets = partition_of_group(*broker.image(), request->group_id);
-    const auto refuse = [call](const TxnOffsetCommitRequest& refused, ErrorCode code) {
+    const auto request = std::make_shared<const TxnOffsetCommitRequest>(*std::move(parsed));
+    const auto refuse = [call, request](ErrorCode code) {
         call->count(code);
-        call->finish(refusal_of(refused, code));
+        call->finish(refusal_of(*request, code, call->version()));
     };
-    if (!offsets) return refuse(*request, ErrorCode::not_coordinator);
-    const coordinator::Producer producer{request->producer_id, request->producer_epoch};
-    const auto id = request->transactional_id;
-    const auto go_on = [&broker, call, refuse, request = std::make_shared<const TxnOffsetCommitRequest>(*std::move(request))](ErrorCode answer) {
-        if (answer == ErrorCode::none) return commit(broker, call, *request);
-        refuse(*request, shown(answer, call->version()));
-    };
+    const auto offsets = partition_of_group(*broker.image(), request->group_id);
+    const auto log = offsets ? broker.logs().find(*offsets) : nullptr;
+    if (!log) return refuse(ErrorCode::not_coordinator);
+    const auto begun = log->begin_verification({.producer_id = request->producer_id, .epoch = request->producer_epoch, .bumps_epochs = client == TransactionClient::adding});
+    if (!begun) return refuse(coordinator::coordinator_error(begun.error().code));
+    const auto verification = begun->value_or(storage::VerificationId{});
+    if (!*begun) return commit(broker, call, *request, verification);
+
     call->hold_reading();
-    auto& transactions = broker.coordinators().transactions();
-    if (adds) return transactions.add_partitions(id, producer, {*offsets}, coordinator::transaction_version_2, false, go_on);
-    transactions.verify_partitions(id, producer, {*offsets}, [go_on](const coordinator::VerifyAnswer& answer) {
-        go_on(answer.error == ErrorCode::none && !answer.missing.empty() ? ErrorCode::transaction_abortable : answer.error);
-    });
+    ask_transaction(broker.coordinators().transactions(), request->transactional_id, {request->producer_id, request->producer_epoch}, {*offsets}, client, false,
+                    [&broker, call, refuse, request, client, verification, offsets = *offsets](const coordinator::VerifyAnswer& answer) {
+                        const auto error = verification_error(answer.of(offsets), client);
+                        if (error != ErrorCode::none) return refuse(coordinator::coordinator_error(error));
+                        commit(broker, call, *request, verification);
+                    });
 }
 
 }  // namespace tidemark::daemon::handlers

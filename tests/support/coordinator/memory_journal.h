@@ -30,7 +30,7 @@ public:
         }
         return bytes;
     }
-    Result<Offset> append(MutableBytes batch, std::int16_t) override {
+    Result<Offset> append(MutableBytes batch, const coordinator::JournalAppend&) override {
         if (fail_appends) return Error{*fail_appends, "told to fail"};
         const auto first = end_;
         record::in_place::set_base_offset(batch, first);

@@ -193,7 +193,7 @@ public:
                                                      .generation_id_or_member_epoch = args.generation, .member_id = args.member, .group_instance_id = args.instance};
             fill(request.topics.emplace_back(), args, args.version >= 6);
             Asked<protocol::TxnOffsetCommitResponse> asked;
-            coordinator_->commit(std::move(request), args.version, asked.reply());
+            coordinator_->commit(std::move(request), args.version, std::nullopt, asked.reply());
             return asked.failure() != ErrorCode::none ? asked.failure() : asked->topics.front().partitions.front().error_code;
         }
         auto asked = commit_later(args);

@@ -1,12 +1,16 @@
 // Transactions through a server: transaction-coordinator 4 to 9 and 11 as clients of both protocols see them.
 #include <gmock/gmock.h>
 
+#include <future>
+
 #include "coordinator/transaction/coordinator.h"
 #include "daemon/coordinators.h"
 #include "protocol/messages/add_offsets_to_txn_request.h"
 #include "protocol/messages/add_offsets_to_txn_response.h"
 #include "protocol/messages/add_partitions_to_txn_request.h"
 #include "protocol/messages/add_partitions_to_txn_response.h"
+#include "protocol/messages/describe_producers_request.h"
+#include "protocol/messages/describe_producers_response.h"
 #include "protocol/messages/describe_transactions_request.h"
 #include "protocol/messages/describe_transactions_response.h"
 #include "protocol/messages/end_txn_request.h"
@@ -18,6 +22,10 @@
 #include "protocol/messages/init_producer_id_response.h"
 #include "protocol/messages/list_transactions_request.h"
 #include "protocol/messages/list_transactions_response.h"
+#include "protocol/messages/offset_fetch_request.h"
+#include "protocol/messages/offset_fetch_response.h"
+#include "protocol/messages/txn_offset_commit_request.h"
+#include "protocol/messages/txn_offset_commit_response.h"
 #include "protocol/messages/write_txn_markers_request.h"
 #include "protocol/messages/write_txn_markers_response.h"
 #include "tests/support/daemon/test_broker.h"
@@ -30,6 +38,7 @@ using protocol::ErrorCode;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using namespace std::chrono_literals;
+using versions = std::vector<std::int16_t>;
 
 const metadata::ConfigMap few_partitions{{"transaction.state.log.num.partitions", "3"}, {"offsets.topic.num.partitions", "3"}};
 
@@ -72,6 +81,30 @@ protected:
     }
     protocol::EndTxnResponse end(const std::string& id, Producer producer, bool commit, std::int16_t version = 5) {
         return client.ask<protocol::EndTxnResponse>(protocol::EndTxnRequest{.transactional_id = id, .producer_id = producer.id, .producer_epoch = producer.epoch, .committed = commit}, version);
+    }
+    protocol::TxnOffsetCommitRequest offsets_of(const std::string& id, Producer producer, std::int64_t offset, std::int16_t version) const {
+        protocol::TxnOffsetCommitRequest request{.transactional_id = id, .group_id = "my-group", .producer_id = producer.id, .producer_epoch = producer.epoch};
+        auto& asked = request.topics.emplace_back();
+        if (version < 6) asked.name = "t";
+        else asked.topic_id = topic;
+        asked.partitions.push_back({.partition_index = 0, .committed_offset = offset});
+        return request;
+    }
+    ErrorCode send_offset(const std::string& id, Producer producer, std::int64_t offset, std::int16_t version) {
+        const auto answer = client.ask<protocol::TxnOffsetCommitResponse>(offsets_of(id, producer, offset, version), version).topics.at(0);
+        EXPECT_EQ(answer.topic_id, version < 6 ? Uuid{} : topic);
+        return answer.partitions.at(0).error_code;
+    }
+    ErrorCode add_offsets(const std::string& id, Producer producer, std::int16_t version = 3) {
+        const protocol::AddOffsetsToTxnRequest request{.transactional_id = id, .producer_id = producer.id, .producer_epoch = producer.epoch, .group_id = "my-group"};
+        return client.ask<protocol::AddOffsetsToTxnResponse>(request, version).error_code;
+    }
+    /// Of "my-group" in partition 0 of "t"; -1: none.
+    std::int64_t committed_offset() {
+        protocol::OffsetFetchRequest request{.require_stable = true};
+        request.groups.push_back({.group_id = "my-group"});
+        request.groups.back().topics->push_back({.topic_id = topic, .partition_indexes = {0}});
+        return client.ask<protocol::OffsetFetchResponse>(request, 10).groups.at(0).topics.at(0).partitions.at(0).committed_offset;
     }
     /// The error of each partition of "t".
     std::vector<ErrorCode> add(const std::string& id, Producer producer, std::vector<std::int32_t> partitions, std::int16_t version = 3, bool verify_only = false) {
@@ -140,12 +173,14 @@ TEST_F(Transactions, OfTheNewProtocolAreVisibleWhenTheyAreCommitted) {
     const auto described = describe("tx");
     EXPECT_EQ(described.transaction_state, "Ongoing");
     EXPECT_THAT(described.topics.at(0).partitions, ElementsAre(0, 1));
+    EXPECT_GT(described.transaction_start_time_ms, 0);
 
     const auto ended = end("tx", producer, true);
     EXPECT_EQ(ended.error_code, ErrorCode::none);
     EXPECT_EQ(ended.producer_id, producer.id);
     EXPECT_EQ(ended.producer_epoch, 1);
     wait_for("tx", "CompleteCommit");
+    EXPECT_THAT(describe("tx").topics, IsEmpty());
     EXPECT_THAT(committed(), ElementsAre("a", "b"));
     EXPECT_THAT(committed(1), ElementsAre("c"));
     EXPECT_EQ(broker.log("t").log_end_offset(), Offset{3});   // two records, one marker
@@ -188,7 +223,7 @@ TEST_F(Transactions, OldProducersMustHaveAddedThePartition) {
     EXPECT_EQ(produce("tx", producer, 0, "a", 11).error_code, ErrorCode::transaction_abortable);
     const auto older = produce("tx", producer, 0, "a", 10);
     EXPECT_EQ(older.error_code, ErrorCode::invalid_txn_state);
-    EXPECT_TRUE(older.error_message);
+    EXPECT_EQ(older.error_message, "Partition was not added to the transaction");
     EXPECT_EQ(broker.log("t").log_end_offset(), Offset{0});
 }
 
@@ -235,16 +270,52 @@ TEST_F(Transactions, PartitionsAreAddedTogetherOrNotAtAll) {
 
 TEST_F(Transactions, OffsetsJoinThroughTheirGroupsPartition) {
     const auto producer = begin("tx");
-    const auto ask = [&](ProducerEpoch epoch, std::int16_t version) {
-        return client.ask<protocol::AddOffsetsToTxnResponse>(protocol::AddOffsetsToTxnRequest{.transactional_id = "tx", .producer_id = producer.id, .producer_epoch = epoch, .group_id = "my-group"}, version).error_code;
-    };
-    EXPECT_EQ(ask(3, 4), ErrorCode::producer_fenced);
-    EXPECT_EQ(ask(3, 1), ErrorCode::invalid_producer_epoch);
-    EXPECT_EQ(ask(0, 4), ErrorCode::none);
+    EXPECT_EQ(add_offsets("tx", {producer.id, 3}, 4), ErrorCode::producer_fenced);
+    EXPECT_EQ(add_offsets("tx", {producer.id, 3}, 1), ErrorCode::invalid_producer_epoch);
+    EXPECT_EQ(add_offsets("tx", producer, 4), ErrorCode::none);
     const auto topics = describe("tx").topics;
     ASSERT_EQ(topics.size(), 1u);
     EXPECT_EQ(topics.front().topic, "__consumer_offsets");
     EXPECT_THAT(topics.front().partitions, ElementsAre(0));
+}
+
+TEST_F(Transactions, OffsetsNeedTheirPartitionInTheTransaction) {
+    auto producer = begin("tx");
+    for (const auto version : versions{0, 2, 3}) EXPECT_EQ(send_offset("tx", producer, 5, version), ErrorCode::invalid_txn_state) << version;
+    EXPECT_EQ(send_offset("tx", producer, 5, 4), ErrorCode::transaction_abortable);
+    for (const auto version : versions{3, 4, 5, 6}) EXPECT_EQ(send_offset("tx", {producer.id, 7}, 5, version), ErrorCode::invalid_producer_epoch) << version;
+    EXPECT_EQ(describe("tx").transaction_state, "Empty");
+    EXPECT_EQ(add_offsets("tx", producer), ErrorCode::none);
+    for (const auto version : versions{3, 4}) EXPECT_EQ(send_offset("tx", producer, version, version), ErrorCode::none) << version;
+    EXPECT_EQ(end("tx", producer, true, 4).error_code, ErrorCode::none);
+    wait_for("tx", "CompleteCommit");
+    EXPECT_EQ(committed_offset(), 4);
+    for (const auto version : versions{5, 6}) {   // add it themselves
+        EXPECT_EQ(send_offset("tx", producer, version, version), ErrorCode::none) << version;
+        producer.epoch = end("tx", producer, true).producer_epoch;
+        wait_for("tx", "CompleteCommit");
+        EXPECT_EQ(committed_offset(), version);
+    }
+    EXPECT_EQ(send_offset("tx", {producer.id, 0}, 5, 4), ErrorCode::invalid_producer_epoch) << "the log has seen a higher one";
+}
+
+TEST_F(Transactions, OffsetsThatComeAfterTheEndBeginNothing) {
+    const auto producer = begin("tx");
+    auto& log = broker.log("__consumer_offsets", 0);
+    // The coordinator has agreed, and before the offsets are appended the transaction ends.
+    const auto agreed = log.begin_verification({.producer_id = producer.id, .epoch = producer.epoch}).value();
+    ASSERT_TRUE(agreed);
+    EXPECT_EQ(add_offsets("tx", producer), ErrorCode::none);
+    EXPECT_EQ(end("tx", producer, false, 4).error_code, ErrorCode::none);
+    wait_for("tx", "CompleteAbort");
+    const auto end_before = log.log_end_offset();
+    const auto told = std::make_shared<std::promise<ErrorCode>>();
+    broker.broker().coordinators().groups().commit(offsets_of("tx", producer, 5, 4), 4, agreed, [told](const coordinator::Coded<protocol::TxnOffsetCommitResponse>& answer) {
+        told->set_value(answer ? answer->topics.at(0).partitions.at(0).error_code : answer.error().code);
+    });
+    EXPECT_EQ(told->get_future().get(), ErrorCode::invalid_txn_state);
+    EXPECT_EQ(log.log_end_offset(), end_before);
+    EXPECT_EQ(log.last_stable_offset(), end_before);
 }
 
 TEST(TransactionsBeforeGroups, OffsetsJoinWhereTheirGroupIsGoingToLive) {
@@ -321,6 +392,30 @@ TEST_F(Transactions, AnAdministratorCanEndThemInOnePartition) {
     EXPECT_EQ(broker.log("t").last_stable_offset(), Offset{2});
     EXPECT_EQ(end("tx", producer, false).error_code, ErrorCode::none);
     wait_for("tx", "CompleteAbort");
+    EXPECT_EQ(broker.log("t").log_end_offset(), Offset{3}) << "a second marker, which ends nothing";
+    EXPECT_EQ(broker.log("t").aborted_between(Offset{0}, Offset{3}).size(), 1u);
+}
+
+TEST_F(Transactions, AreSeenInTheProducersOfTheirPartition) {
+    const auto seen = [&] {
+        protocol::DescribeProducersRequest request;
+        request.topics.push_back({.name = "t", .partition_indexes = {0}});
+        return client.ask<protocol::DescribeProducersResponse>(request, 0).topics.at(0).partitions.at(0).active_producers.at(0);
+    };
+    const auto producer = begin("tx");
+    ASSERT_EQ(produce("tx", producer, 0, "a").error_code, ErrorCode::none);
+    const auto open = seen();
+    EXPECT_EQ(open.producer_id, producer.id);
+    EXPECT_EQ(open.last_sequence, 0);
+    EXPECT_EQ(open.current_txn_start_offset, 0);
+    EXPECT_EQ(open.coordinator_epoch, -1);
+    EXPECT_EQ(end("tx", producer, true).error_code, ErrorCode::none);
+    wait_for("tx", "CompleteCommit");
+    const auto ended = seen();
+    EXPECT_EQ(ended.producer_epoch, 1);
+    EXPECT_EQ(ended.last_sequence, -1);
+    EXPECT_EQ(ended.current_txn_start_offset, -1);
+    EXPECT_GE(ended.coordinator_epoch, 0);
 }
 
 TEST_F(Transactions, OfADeletedTopicComplete) {
