@@ -40,6 +40,7 @@ TOOLS = {
     "server": "kafka.Kafka",
     "session": os.path.join(HERE, "Session.java"),
     "streams": os.path.join(HERE, "Streams.java"),
+    "clients": os.path.join(HERE, "Clients.java"),
 }
 
 

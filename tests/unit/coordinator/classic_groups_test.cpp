@@ -95,6 +95,18 @@ TEST(ClassicJoin, MostVotesAmongTheSharedProtocolsWin) {
     EXPECT_EQ(e->protocol_name, "roundrobin");
 }
 
+TEST(ClassicJoin, TheLeaderAloneIsToldOfTheMembersAndOfTheChosenProtocol) {
+    TestGroups groups;
+    const auto leader = groups.join_new({.protocols = {{"range", "a, range"}, {"roundrobin", "a, robin"}}});
+    const auto follower = groups.join({.instance = "i", .protocols = {{"roundrobin", "b, robin"}}});
+    groups.advance(10s);
+    std::vector<std::string> told;
+    for (const auto& member : leader->members) told.push_back(member.member_id + " " + member.group_instance_id.value_or("-") + ": " + text(member.metadata));
+    EXPECT_THAT(told, UnorderedElementsAre(leader->member_id + " -: a, robin", follower->member_id + " i: b, robin"));
+    EXPECT_EQ(follower->leader, leader->member_id);
+    EXPECT_THAT(follower->members, IsEmpty());
+}
+
 TEST(ClassicJoin, APendingIdIsForgottenAfterItsSession) {
     TestGroups groups{at_once};
     const auto id = groups.join({})->member_id;
@@ -468,18 +480,27 @@ TEST(StaticMember, ComesBackWhileOthersJoinOrSync) {
 }
 
 TEST(StaticMember, IsKeptWhenItMissesAJoinPhase) {
-    TestGroups groups{at_once};
-    const auto first = groups.join({.instance = "i", .session_ms = 60'000});
-    groups.join({.instance = "j", .session_ms = 60'000});
-    const auto leader = groups.join({.member = first->member_id, .instance = "i", .session_ms = 60'000});
-    for (const auto& member : leader->members) groups.sync({.member = member.member_id, .generation = 2, .instance = member.group_instance_id});
-    ASSERT_EQ(groups.state(), "Stable");
-    // The leader does not come: another one leads, and it stays.
-    const auto follower_id = std::ranges::find_if(leader->members, [&](const auto& m) { return m.member_id != leader->member_id; })->member_id;
-    const auto follower = groups.join({.member = follower_id, .instance = "j", .protocols = {{"range", "other"}}, .session_ms = 60'000});
-    groups.advance(5100ms);
-    EXPECT_EQ(follower->leader, follower_id);
-    EXPECT_EQ(follower->members.size(), 2u);
+    for (const bool leader_comes : {false, true}) {
+        TestGroups groups{at_once};
+        const auto first = groups.join({.instance = "i", .session_ms = 60'000});
+        groups.join({.instance = "j", .session_ms = 60'000});
+        const auto leader = groups.join({.member = first->member_id, .instance = "i", .session_ms = 60'000});
+        for (const auto& member : leader->members) groups.sync({.member = member.member_id, .generation = 2, .instance = member.group_instance_id});
+        ASSERT_EQ(groups.state(), "Stable");
+        const auto follower_id = std::ranges::find_if(leader->members, [&](const auto& m) { return m.member_id != leader->member_id; })->member_id;
+
+        // Whoever comes, leads, and has the other one to assign to.
+        const auto& [id, instance, missing] = leader_comes ? std::tuple{leader->member_id, "i", follower_id} : std::tuple{follower_id, "j", leader->member_id};
+        const auto came = groups.join({.member = id, .instance = instance, .protocols = {{"range", "other"}}, .session_ms = 60'000});
+        EXPECT_TRUE(came.waits());
+        groups.advance(5100ms);
+        EXPECT_EQ(came->leader, id);
+        EXPECT_EQ(came->members.size(), 2u);
+        groups.sync({.member = id, .generation = 3, .assignments = {{missing, "kept"}}, .instance = instance});
+        const auto described = groups.describe();
+        EXPECT_EQ(described.group_state, "Stable");
+        EXPECT_EQ(text(std::ranges::find(described.members, missing, &protocol::DescribeGroupsResponse::DescribedGroupMember::member_id)->member_assignment), "kept");
+    }
 }
 
 TEST(StaticMember, WhenNobodyComesThePhaseIsProlonged) {
@@ -553,6 +574,10 @@ TEST(ClassicLoad, OldValueVersionsAreRead) {
         EXPECT_EQ(group->state, ClassicState::stable);
         EXPECT_EQ(group->members.at("m").rebalance_timeout_ms, version == 0 ? 9000 : 4000);
         EXPECT_EQ(group->state_timestamp.has_value(), version >= 2);
+
+        value.members.clear();   // since when it is empty is not known: its offsets count from their commits
+        const auto empty = ClassicGroup::from_record("g", read_value<GroupMetadataValue>(*record_of(GroupMetadataKey{.group = "g"}, value, version).value).value());
+        EXPECT_EQ(empty->offset_expiry().base, version >= 2 ? OffsetExpiry::Base::since : OffsetExpiry::Base::commit_time);
     }
 }
 

@@ -52,6 +52,11 @@ TEST(RangeAssignor, GivesRunsPerTopic) {
     EXPECT_EQ(assigned.at("b"), (Partitions{{t1, {2}}, {t2, {1}}}));
 }
 
+TEST(RangeAssignor, GivesTheSameNumbersOfTopicsThatAreAlike) {
+    const auto assigned = assign_range({.members = {{"a", subscriber({t1, t2})}, {"b", subscriber({t1, t2})}, {"c", subscriber({t1, t2})}}, .topics = {{t1, 5}, {t2, 5}}});
+    for (const auto& [id, partitions] : assigned) EXPECT_EQ(partitions.at(t1), partitions.at(t2)) << id;
+}
+
 TEST(RangeAssignor, LeavesTheLastWithoutWhenThereAreMoreMembersThanPartitions) {
     const auto assigned = assign_range({.members = {{"a", subscriber({t1})}, {"b", subscriber({t1})}, {"c", subscriber({t1})}}, .topics = {{t1, 2}}});
     EXPECT_EQ(assigned.at("a"), (Partitions{{t1, {0}}}));

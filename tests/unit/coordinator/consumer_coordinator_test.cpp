@@ -4,6 +4,7 @@
 #include "coordinator/group/embedded_protocol.h"
 #include "protocol/messages/consumer_group_heartbeat_request.h"
 #include "protocol/messages/consumer_group_heartbeat_response.h"
+#include "protocol/messages/consumer_protocol_subscription.h"
 #include "protocol/messages/delete_groups_response.h"
 #include "protocol/messages/list_groups_request.h"
 #include "tests/support/coordinator/test_groups.h"
@@ -80,6 +81,9 @@ TEST(ConsumerGroupsOverAJournal, CommitWithTheirEpoch) {
     EXPECT_EQ(groups.commit({.member = "a", .generation = 3, .offset = 8}), ErrorCode::stale_member_epoch);
     EXPECT_EQ(groups.commit({.member = "b", .generation = 2, .offset = 8}), ErrorCode::unknown_member_id);
     EXPECT_EQ(groups.commit({.member = "a", .generation = 2, .offset = 8, .version = 8}), ErrorCode::unsupported_version);
+    // In a transaction versions differ in what they are told, not in what they may.
+    EXPECT_EQ(groups.commit({.member = "a", .generation = 3, .offset = 8, .version = 5, .producer = 7}), ErrorCode::illegal_generation);
+    EXPECT_EQ(groups.commit({.member = "a", .generation = 3, .offset = 8, .version = 6, .producer = 7}), ErrorCode::stale_member_epoch);
     EXPECT_EQ(groups.fetch(), (FetchedOffset{.offset = 7}));
 }
 
@@ -99,16 +103,50 @@ TEST(ConsumerGroupsOverAJournal, AreDeletedWhenEmpty) {
 }
 
 TEST(ConsumerGroupsOverAJournal, BecomeClassicWhenEmptyAndKeepTheirOffsets) {
-    TestGroups groups;
-    beat(groups, "a", 0);
-    groups.commit({.member = "a", .generation = 2, .offset = 7});
-    beat(groups, "a", -1);
-    EXPECT_EQ(groups.join({.version = 9})->error_code, ErrorCode::member_id_required);
-    EXPECT_THAT(list(groups, {}), ElementsAre("g classic  Empty"));
-    EXPECT_EQ(groups.fetch(), (FetchedOffset{.offset = 7}));
-    groups.restart();
-    EXPECT_THAT(list(groups, {}), ElementsAre("g classic  Empty"));
-    EXPECT_EQ(groups.fetch(), (FetchedOffset{.offset = 7}));
+    for (const auto policy : {MigrationPolicy::disabled, MigrationPolicy::downgrade, MigrationPolicy::upgrade, MigrationPolicy::bidirectional}) {
+        TestGroups groups{{.migration_policy = policy}};
+        beat(groups, "a", 0);
+        groups.commit({.member = "a", .generation = 2, .offset = 7});
+        beat(groups, "a", -1);
+        EXPECT_EQ(groups.join({.version = 9})->error_code, ErrorCode::member_id_required);
+        EXPECT_THAT(list(groups, {}), ElementsAre("g classic  Empty"));
+        EXPECT_EQ(groups.fetch(), (FetchedOffset{.offset = 7}));
+        groups.restart();
+        EXPECT_THAT(list(groups, {}), ElementsAre("g classic  Empty"));
+        EXPECT_EQ(groups.fetch(), (FetchedOffset{.offset = 7}));
+        EXPECT_EQ(beat(groups, "a", 0).error_code, ErrorCode::none);   // and back
+        EXPECT_THAT(list(groups, {}), ElementsAre("g consumer consumer Stable"));
+        EXPECT_EQ(groups.fetch(), (FetchedOffset{.offset = 7}));
+    }
+}
+
+TEST(ConsumerGroupsOverAJournal, AnUpgradeSendsThoseWhoWaitToJoinAgain) {
+    protocol::Writer writer;
+    writer.int16(0);
+    protocol::ConsumerProtocolSubscription{.topics = {"data"}}.write(writer, 0);
+    const test::JoinArgs args{.protocols = {{"range", std::string{as_text(std::move(writer).finish_bytes().value())}}}};
+    const auto of = [&](const std::string& member) {
+        auto again = args;
+        again.member = member;
+        return again;
+    };
+    for (const bool while_joining : {true, false}) {
+        TestGroups groups{{.initial_rebalance_delay_ms = 0}};
+        const auto first = groups.join_new(args);
+        const auto second = groups.join_new(args);
+        EXPECT_TRUE(second.waits());
+        if (while_joining) {
+            EXPECT_EQ(beat(groups, "new", 0).error_code, ErrorCode::none);
+            EXPECT_EQ(second->error_code, ErrorCode::rebalance_in_progress);
+        } else {
+            groups.join(of(first->member_id));
+            const auto synced = groups.sync({.member = second->member_id, .generation = 2});
+            EXPECT_TRUE(synced.waits());
+            EXPECT_EQ(beat(groups, "new", 0).error_code, ErrorCode::none);
+            EXPECT_EQ(synced->error_code, ErrorCode::rebalance_in_progress);
+        }
+        EXPECT_THAT(list(groups, {"consumer"}), ElementsAre("g consumer consumer Reconciling"));
+    }
 }
 
 TEST(ConsumerGroupsOverAJournal, TakeTheOffsetsOfASimpleGroup) {

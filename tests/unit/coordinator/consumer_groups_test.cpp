@@ -287,6 +287,20 @@ TEST_F(ConsumerGroups, APartitionOnItsWayWaitsForItsHolderOnly) {
     EXPECT_EQ(assigned(c.beat("d", 5)), OptionalPartitions(Partitions{{data, {2, 3}}}));
 }
 
+TEST_F(ConsumerGroups, AMemberInALaterVersionsStateHasToGiveUpEverything) {
+    c.join("a", {"data"});
+    auto later = c.member("a").current;
+    later.state = MemberState::unknown;
+    const auto record = assignment_record("g", "a", later);
+    ASSERT_TRUE(c.write({&record, 1}));
+    EXPECT_EQ(c.beat("a", 2).error_code, ErrorCode::fenced_member_epoch);
+    EXPECT_EQ(c.beat("a", 2, Partitions{{data, {0}}}).error_code, ErrorCode::fenced_member_epoch);
+    const auto back = c.beat("a", 2, Partitions{});
+    EXPECT_EQ(back.error_code, ErrorCode::none);
+    EXPECT_EQ(back.member_epoch, 2);
+    EXPECT_EQ(c.group().state_name(), "Stable");
+}
+
 TEST_F(ConsumerGroups, UnsubscribingRevokesBeforeTheEpochRises) {
     const auto other = c.put_topic("other", 1);
     EXPECT_EQ(assigned(c.join("a", {"data", "other"})), OptionalPartitions(Partitions{{data, {0, 1, 2, 3}}, {other, {0}}}));
@@ -350,6 +364,20 @@ TEST_F(ConsumerGroups, TakeTheAssignorOfTheMajority) {
     const auto before = c.group().epoch();
     EXPECT_EQ(c.send(change).error_code, ErrorCode::none);
     EXPECT_EQ(c.group().epoch(), before + 1);
+}
+
+TEST_F(ConsumerGroups, CountTheVotesForAnAssignor) {
+    const auto after = [&](const std::string& member, const std::string& wanted) {
+        auto made = joining(member);
+        made.server_assignor = wanted;
+        c.send(made);
+        return c.consumer.describe(c, "g").assignor_name;
+    };
+    EXPECT_EQ(after("a", "uniform"), "uniform");
+    after("b", "range");   // either
+    EXPECT_EQ(after("c", "range"), "range");
+    after("d", "uniform");
+    EXPECT_EQ(after("e", "uniform"), "uniform");
 }
 
 TEST_F(ConsumerGroups, FollowTheirTopics) {

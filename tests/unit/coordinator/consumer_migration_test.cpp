@@ -216,6 +216,19 @@ TEST_F(ConsumerGroupMigration, ClassicMembersAreChecked) {
     EXPECT_EQ(c.classic_join(joining("")).error_code, ErrorCode::inconsistent_group_protocol);
 }
 
+TEST_F(ConsumerGroupMigration, ClassicMembersCommitWithTheirGeneration) {
+    c.join("a", {"data"});
+    const auto id = join_classic();
+    const std::vector<CommittedPartition> partitions{{data, "data", 0}};
+    const auto commit = [&](std::int32_t generation) {
+        return c.group().check_commit({.claim = {.member_id = id, .instance_id = {}, .epoch = generation}, .version = 5, .partitions = partitions});
+    };
+    EXPECT_EQ(commit(3), ErrorCode::none);   // in a version that native members may not use
+    EXPECT_EQ(commit(2), ErrorCode::illegal_generation);
+    EXPECT_EQ(commit(4), ErrorCode::illegal_generation);
+    EXPECT_EQ(c.group().check_fetch({.member_id = id, .instance_id = {}, .epoch = 2}), ErrorCode::illegal_generation);
+}
+
 TEST_F(ConsumerGroupMigration, ClassicMembersHaveTimersOfTheirOwn) {
     c.join("a", {"data"});
     const auto silent = join_classic();

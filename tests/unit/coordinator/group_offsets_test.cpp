@@ -150,6 +150,23 @@ TEST(OffsetFetch, ByTopicId) {
     EXPECT_EQ(groups.offsets_of(), 0u);
 }
 
+TEST(OffsetFetch, ByTheIdOfATopicMadeAnewShowsNothingOfTheOldOne) {
+    TestGroups groups{no_delay};
+    groups.commit({.offset = 3});
+    groups.journal->fail_appends = Errc::no_space;   // so that the offset outlives its topic
+    groups.delete_topic("data");
+    groups.journal->fail_appends.reset();
+    groups.add_topic("data", 3);
+    EXPECT_EQ(groups.offsets_of(), 1u);
+    protocol::OffsetFetchRequest::OffsetFetchRequestGroup request{.group_id = "g"};
+    auto& asked = request.topics->emplace_back();
+    asked.topic_id = groups.topic_id("data");
+    asked.partition_indexes = {0};
+    const auto answer = groups.fetch_group(request, 10).topics.at(0).partitions.at(0);
+    EXPECT_EQ(answer.error_code, ErrorCode::none);
+    EXPECT_EQ(answer.committed_offset, -1);
+}
+
 TEST(OffsetFetch, ShowsNothingThatACrashCouldTakeBack) {
     TestGroups groups{no_delay};
     groups.commit({.offset = 1});
@@ -173,7 +190,9 @@ TEST(TransactionalOffsets, ArePendingUntilTheMarker) {
     EXPECT_EQ(groups.fetch().offset, 1);
     EXPECT_EQ(groups.fetch("g", "data", 0, true), (FetchedOffset{.offset = -1, .error = ErrorCode::unstable_offset_commit}));
     EXPECT_EQ(groups.commit({.offset = 9, .partition = 1, .producer = 7}), ErrorCode::none);
-    EXPECT_EQ(groups.offsets_of("g", true), 1u) << "a partition with nothing but a pending offset is not listed";
+    const auto all = groups.fetch_group({.group_id = "g", .topics = std::nullopt}, 9, true).topics.at(0).partitions;
+    ASSERT_EQ(all.size(), 1u) << "a partition with nothing but a pending offset is not listed";
+    EXPECT_EQ(all.front().error_code, ErrorCode::unstable_offset_commit);
     groups.end_transaction(7, true);
     EXPECT_EQ(groups.fetch("g", "data", 0, true).offset, 2);
     EXPECT_EQ(groups.fetch("g", "data", 1, true).offset, 9);
@@ -340,9 +359,13 @@ TEST(OffsetExpiry, NothingOfOtherTypesOrWhileRebalancing) {
         const auto ids = groups.stable_group(1, {.group = group, .type = type, .session_ms = 1'800'000});
         groups.commit({.group = group, .member = ids[0], .generation = 1, .offset = 1});
     }
+    const JoinArgs args{.group = "rebalancing", .protocols = {{"range", subscription("other")}}, .session_ms = 1'800'000, .rebalance_ms = 1'800'000};
+    const auto ids = groups.stable_group(1, args);
+    groups.commit({.group = "rebalancing", .member = ids[0], .generation = 1, .offset = 1});
+    groups.join_new(args);
     expire(groups);
-    EXPECT_EQ(groups.fetch("connect").offset, 1);
-    EXPECT_EQ(groups.fetch("opaque").offset, 1);
+    EXPECT_EQ(groups.state("rebalancing"), "PreparingRebalance");
+    for (const auto* group : {"connect", "opaque", "rebalancing"}) EXPECT_EQ(groups.fetch(group).offset, 1) << group;
 }
 
 TEST(OffsetExpiry, WhatItsCommitSaid) {
@@ -359,8 +382,10 @@ TEST(OffsetExpiry, SparesPendingOffsets) {
     TestGroups groups{GroupOptions{.offsets_retention_ms = 60'000}};
     groups.commit({.offset = 1});
     groups.commit({.offset = 2, .producer = 7});
+    groups.commit({.group = "pending only", .offset = 2, .producer = 7});
     expire(groups);
     EXPECT_EQ(groups.fetch().offset, 1);
+    EXPECT_THAT(groups.list(), ElementsAre("g:Empty:classic", "pending only:Empty:classic"));
     groups.end_transaction(7, false);
     expire(groups);
     EXPECT_THAT(groups.list(), IsEmpty());
@@ -382,6 +407,19 @@ TEST(OffsetExpiry, DeletedTopicsTakeTheirOffsets) {
     EXPECT_EQ(groups.written().back(), "~offset g other-0");
     EXPECT_EQ(groups.fetch().offset, 1);
     EXPECT_EQ(groups.fetch("g", "other").offset, -1);
+}
+
+TEST(OffsetExpiry, ADeletedTopicTakesWhatWasCommittedUnderItsIdOrUnderNone) {
+    TestGroups groups{no_delay};
+    groups.commit({.offset = 1, .retention_ms = 1'000'000, .version = 4});   // this form of the record has no id
+    groups.commit({.offset = 2, .partition = 1});
+    groups.journal->fail_appends = Errc::no_space;   // so that both outlive their topic
+    groups.delete_topic("data");
+    groups.journal->fail_appends.reset();
+    groups.add_topic("data", 3);
+    groups.commit({.offset = 3, .partition = 2});
+    groups.delete_topic("data");
+    EXPECT_EQ(groups.written().back(), "~offset g data-0, ~offset g data-2");
 }
 
 }  // namespace
