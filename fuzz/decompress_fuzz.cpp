@@ -14,7 +14,7 @@ namespace {
 using namespace tidemark;
 using namespace tidemark::record;
 
-constexpr std::size_t bytes_max = 1 << 22;
+constexpr std::size_t bytes_max = 1 << 18;
 
 void require(bool condition) {
     if (!condition) std::abort();
