@@ -200,6 +200,7 @@ struct LogManager::State {
     Result<std::shared_ptr<Log>> make(const NewLog&, Directory&);
     // checkpoints
     Result<> write_checkpoint(Directory&, std::string_view name, std::string text);
+    Result<> write_offsets(Directory&, std::string_view name, std::optional<Offset> (*of)(const Log&));
     Result<> write_recovery_points(Directory&);
     Result<> write_log_starts(Directory&);
     Result<> write_high_watermarks(Directory&);
@@ -609,24 +610,27 @@ Result<> LogManager::State::write_checkpoint(Directory& d, std::string_view name
     return {};
 }
 
+Result<> LogManager::State::write_offsets(Directory& d, std::string_view name, std::optional<Offset> (*of)(const Log&)) {
+    OffsetCheckpoint offsets;
+    for (const auto& log : checkpointed_in(d)) {
+        if (const auto offset = of(*log)) offsets[log->partition()] = *offset;
+    }
+    return write_checkpoint(d, name, format_offset_checkpoint(offsets));
+}
+
 Result<> LogManager::State::write_recovery_points(Directory& d) {
-    OffsetCheckpoint points;
-    for (const auto& log : checkpointed_in(d)) points[log->partition()] = log->recovery_point();
-    return write_checkpoint(d, file_name::recovery_point_checkpoint, format_offset_checkpoint(points));
+    return write_offsets(d, file_name::recovery_point_checkpoint, [](const Log& log) { return std::optional{log.recovery_point()}; });
 }
 
 Result<> LogManager::State::write_log_starts(Directory& d) {
-    OffsetCheckpoint starts;
-    for (const auto& log : checkpointed_in(d)) {
-        if (log->log_start_offset() > log->segments()->front()->base_offset()) starts[log->partition()] = log->log_start_offset();
-    }
-    return write_checkpoint(d, file_name::log_start_checkpoint, format_offset_checkpoint(starts));
+    return write_offsets(d, file_name::log_start_checkpoint, [](const Log& log) {
+        const auto start = log.log_start_offset();
+        return start > log.segments()->front()->base_offset() ? std::optional{start} : std::nullopt;
+    });
 }
 
 Result<> LogManager::State::write_high_watermarks(Directory& d) {
-    OffsetCheckpoint watermarks;
-    for (const auto& log : checkpointed_in(d)) watermarks[log->partition()] = log->high_watermark();
-    return write_checkpoint(d, file_name::high_watermark_checkpoint, format_offset_checkpoint(watermarks));
+    return write_offsets(d, file_name::high_watermark_checkpoint, [](const Log& log) { return std::optional{log.high_watermark()}; });
 }
 
 Result<> LogManager::State::write_memory(Directory& d) {

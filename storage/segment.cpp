@@ -94,19 +94,23 @@ Error Segment::in_log(Error error) const { return in_context(std::move(error), p
 
 // --- indexes, opened when first needed ---------------------------------------------------------------------------------
 
+/// After load() and check(). False: it is in doubt (D13), and the records know better.
+Result<bool> Segment::is_to_be_used(const Result<>& loaded, FileKind index) const {
+    if (loaded) return true;
+    const auto& error = loaded.error();
+    if (error.code != Errc::corrupt && !is_missing(error)) return in_context(error, path_.name(index));
+    log_warning("{}: {}; rebuilt from the records", path_.of(index), error.message());
+    return false;
+}
+
 Result<> Segment::ensure_offset_index() const {
     {
         MutexLock lock(lazy_mutex_);
         if (offset_index_ready_) return {};
         auto loaded = offset_index_.file().load(options_.check_indexes);
         if (loaded && options_.check_indexes) loaded = offset_index_.check(bytes());
-        if (loaded) {
-            offset_index_ready_ = true;
-            return {};
-        }
-        const auto& error = loaded.error();
-        if (error.code != Errc::corrupt && !is_missing(error)) return in_context(error, path_.name(FileKind::offset_index));
-        log_warning("{}: {}; rebuilt from the records", path_.of(FileKind::offset_index), error.message());
+        TM_TRY(offset_index_ready_, is_to_be_used(loaded, FileKind::offset_index));
+        if (offset_index_ready_) return {};
     }
     return rebuild_offset_index();
 }
@@ -130,13 +134,8 @@ Result<> Segment::ensure_time_index() const {
         auto loaded = time_index_.file().load(options_.check_indexes);
         if (loaded && options_.check_indexes) loaded = time_index_.check();
         if (loaded && options_.check_indexes && time_index_.file().entries() == 0) loaded = check_without_timestamps();
-        if (loaded) {
-            time_index_ready_ = true;
-            return {};
-        }
-        const auto& error = loaded.error();
-        if (error.code != Errc::corrupt && !is_missing(error)) return in_context(error, path_.name(FileKind::time_index));
-        log_warning("{}: {}; rebuilt from the records", path_.of(FileKind::time_index), error.message());
+        TM_TRY(time_index_ready_, is_to_be_used(loaded, FileKind::time_index));
+        if (time_index_ready_) return {};
     }
     return rebuild_time_index();
 }

@@ -196,6 +196,7 @@ public:
 private:
     Segment(OpenFiles&, const Clock&, std::shared_ptr<const DirectoryPath>, Offset base, const SegmentOptions&, FileSuffix);
 
+    Result<bool> is_to_be_used(const Result<>& loaded, FileKind index) const;
     Result<> ensure_offset_index() const EXCLUDES(lazy_mutex_);
     Result<> ensure_time_index() const EXCLUDES(lazy_mutex_);
     Result<> check_without_timestamps() const;
