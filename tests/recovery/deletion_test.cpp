@@ -5,11 +5,11 @@
 #include <set>
 
 #include "io/faulty_file_system.h"
-#include "record/builder.h"
 #include "retention/scheduler.h"
 #include "storage/log_manager.h"
 #include "storage/segment.h"
 #include "storage/verify.h"
+#include "tests/recovery/append.h"
 #include "tests/recovery/disks.h"
 
 namespace tidemark {
@@ -59,17 +59,7 @@ public:
         manager_->tick();
     }
     /// One record with its offset as value, at the clock's time, on the disk when this returns.
-    Result<> append(Log& log, const std::string& value) {
-        record::BatchBuilder builder;
-        builder.start({});
-        builder.append(Offset{0}, clock_.now(), std::nullopt, as_bytes(value));
-        std::vector<std::byte> bytes;
-        builder.finish(bytes);
-        TM_TRYV(log.append(bytes, {}));
-        Result<> durable;
-        log.when_durable(log.log_end_offset(), [&](Result<> done) { durable = std::move(done); });
-        return durable;
-    }
+    Result<> append(Log& log, const std::string& value) { return test::append_durably(log, clock_.now(), std::nullopt, value); }
 
 private:
     io::FileSystem& disk_;

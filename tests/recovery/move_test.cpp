@@ -8,11 +8,11 @@
 #include <thread>
 
 #include "io/faulty_file_system.h"
-#include "record/builder.h"
 #include "storage/checkpoint.h"
 #include "storage/log_directory.h"
 #include "storage/log_manager.h"
 #include "storage/verify.h"
+#include "tests/recovery/append.h"
 #include "tests/recovery/disks.h"
 
 namespace tidemark {
@@ -69,17 +69,7 @@ public:
         manager_->tick();
     }
     /// One record, on the disk when this returns.
-    Result<> append(const std::string& value, record::BatchOptions options = {}) {
-        record::BatchBuilder builder;
-        builder.start(options);
-        builder.append(Offset{0}, clock_.now(), as_bytes("k"), as_bytes(value));
-        std::vector<std::byte> bytes;
-        builder.finish(bytes);
-        TM_TRYV(log()->append(bytes, {}));
-        Result<> durable;
-        log()->when_durable(log()->log_end_offset(), [&](Result<> done) { durable = std::move(done); });
-        return durable;
-    }
+    Result<> append(const std::string& value, record::BatchOptions options = {}) { return test::append_durably(*log(), clock_.now(), "k", value, options); }
     /// The partition's directories in both log directories, without those that are on their way out.
     std::vector<io::Path> places() const {
         std::vector<io::Path> found;

@@ -347,18 +347,22 @@ TEST(PowerLoss, WhileACleanedSegmentIsSwappedIn) {
         true);
 }
 
+/// Some of it acknowledged, the end not.
+Ledger append_and_stop_anyhow(io::FileSystem& disk, ManualClock& clock) {
+    Ledger ledger;
+    Broker broker(disk, clock);
+    EXPECT_TRUE(broker.start());
+    for (int i = 0; i < 9; ++i) EXPECT_TRUE(ledger.append(broker, 2, 5));
+    EXPECT_TRUE(ledger.acknowledge(broker));
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(ledger.append(broker, 2, 5));
+    return ledger;
+}
+
 TEST(PowerLoss, DuringRecoveryItself) {
     // A disk that lost power once loses it again at every step of the next start.
     ManualClock clock;
     io::FaultyFileSystem disk{{.clock = &clock}};
-    Ledger ledger;
-    {
-        Broker broker(disk, clock);
-        ASSERT_TRUE(broker.start());
-        for (int i = 0; i < 9; ++i) ASSERT_TRUE(ledger.append(broker, 2, 5));
-        ASSERT_TRUE(ledger.acknowledge(broker));
-        for (int i = 0; i < 3; ++i) ASSERT_TRUE(ledger.append(broker, 2, 5));
-    }
+    const auto ledger = append_and_stop_anyhow(disk, clock);
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
         for (int step = 0;; ++step) {
             io::FaultyFileSystem again{{.lose_power_at = step, .clock = &clock}, disk.after_restart({.seed = seed})};
@@ -431,14 +435,7 @@ TEST(FailingDisk, DuringRecovery) {
     // Every step of a start fails; it may be refused, but the next one finds everything.
     ManualClock clock;
     io::FaultyFileSystem disk{{.clock = &clock}};
-    Ledger ledger;
-    {
-        Broker broker(disk, clock);
-        ASSERT_TRUE(broker.start());
-        for (int i = 0; i < 9; ++i) ASSERT_TRUE(ledger.append(broker, 2, 5));
-        ASSERT_TRUE(ledger.acknowledge(broker));
-        for (int i = 0; i < 3; ++i) ASSERT_TRUE(ledger.append(broker, 2, 5));
-    }
+    const auto ledger = append_and_stop_anyhow(disk, clock);
     for (const auto fault : {io::Fault::io_error, io::Fault::no_space, io::Fault::short_write}) {
         for (int step = 0;; ++step) {
             io::FaultyFileSystem again{{.fail_at = step, .fault = fault, .clock = &clock}, disk.after_restart({.seed = 3})};
