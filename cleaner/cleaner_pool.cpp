@@ -34,6 +34,16 @@ OffsetMapOptions map_options(const CleanerOptions& options) {
     return {options.dedupe_buffer_bytes / std::max(1, options.threads), options.dedupe_buffer_load};
 }
 
+/// The segment that holds the log's start and so, perhaps, records below it; null when it is the active one.
+std::shared_ptr<storage::Segment> closed_segment_of_start(const storage::Log& log) {
+    const auto segments = log.segments();
+    const auto start = log.log_start_offset();
+    for (std::size_t i = 0; i + 1 < segments->size(); ++i) {
+        if ((*segments)[i]->base_offset() < start && start < (*segments)[i + 1]->base_offset()) return (*segments)[i];
+    }
+    return nullptr;
+}
+
 /// Lets the partition go, also when an exception ends the work on it.
 class Ending {
 public:
@@ -49,6 +59,11 @@ private:
 void log_pass(const PassReport& report) {
     const auto& s = report.stats;
     const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+    if (report.why == Why::erasure) {
+        log_info("[{}] erased {} records below the log's start {} in {:.1f} s: {:.1f} MiB read and {:.1f} MiB written", report.partition, s.erased, report.first_dirty.value, s.seconds,
+                 mib(s.bytes_read), mib(s.bytes_written));
+        return;
+    }
     log_info("[{}] cleaned {} to {} ({}{}) in {:.1f} s: {:.1f} MiB read for the map, {:.1f} MiB read and {:.1f} MiB written; {} of {} records stay, {} segments became {}; map {:.1f} % full",
              report.partition, report.first_dirty.value, s.end_offset.value, to_string(report.why), report.requested ? ", requested" : "", s.seconds, mib(s.map_bytes_read),
              mib(s.bytes_read), mib(s.bytes_written), s.messages_written, s.messages_read, s.segments_before, s.segments_after, 100 * s.buffer_utilization);
@@ -145,7 +160,9 @@ CleanerPool::Round CleanerPool::run_once() {
 CleanerPool::Round CleanerPool::round(Workspace& work, std::size_t thread, const std::stop_token& stop) {
     Round done;
     done.rolled = roll_idle();
-    if (const auto chosen = choose(thread)) {
+    auto chosen = choose_erasure();
+    if (!chosen) chosen = choose(thread);
+    if (chosen) {
         if (clean(*chosen, work, thread, stop)) done.cleaned = chosen->log->partition();
     }
     if (stop.stop_requested()) return done;
@@ -254,7 +271,33 @@ void CleanerPool::note_undecided(storage::Log& log, Error error) {
             notes.request_result = error.message();
         }
     }
-    note_failure(log, std::move(error));
+    note_failure(log, std::move(error), Why::dirty_ratio);
+}
+
+/// A request's first part. Of a log that is not compacted it is the only one.
+std::optional<CleanerPool::Chosen> CleanerPool::choose_erasure() {
+    MutexLock lock(mutex_);
+    for (auto& [partition, notes] : notes_) {
+        if (!notes.erasure_is_due) continue;
+        const auto log = logs_.find(partition);
+        if (!log || log->is_moving() || !states_.begin(partition)) continue;
+        notes.erasure_is_due = false;
+        if (const auto segment = closed_segment_of_start(*log)) {
+            CleaningDecision decision;
+            decision.first_dirty = log->log_start_offset();
+            decision.clean_bytes = segment->bytes();
+            return Chosen{log, decision, Why::erasure, true, notes.requests};
+        }
+        states_.done(partition);
+        if (!log->config()->compacts) finish_request(notes, notes.requests, "nothing to clean");
+    }
+    return std::nullopt;
+}
+
+void CleanerPool::finish_request(Notes& notes, std::uint64_t number, std::string result) {
+    notes.requested = notes.requests != number;   // what was asked since keeps its turn
+    notes.requests_done = number;
+    notes.request_result = std::move(result);
 }
 
 std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
@@ -286,7 +329,7 @@ std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
         if (waits_for_retry(notes, config)) continue;
         max_delay = std::max(max_delay, notes.decision.delay_ms);
         if (notes.decision.total_bytes() > 0) dirtiest = std::max(dirtiest, notes.decision.ratio());
-        open.push_back({log, notes.decision, Why::dirty_ratio, notes.requested, notes.requests});
+        open.push_back({log, notes.decision, Why::dirty_ratio, notes.requested && !notes.erasure_is_due, notes.requests});
         codecs.push_back(notes.codec);
     }
     MutexLock lock(mutex_);
@@ -303,10 +346,8 @@ std::optional<CleanerPool::Chosen> CleanerPool::choose(std::size_t thread) {
             continue;
         }
         auto& notes = notes_[open[i].log->partition()];
-        notes.requested = notes.requests != open[i].request;
-        log_info("[{}] nothing to clean", open[i].log->partition());
-        notes.requests_done = open[i].request;
-        notes.request_result = "nothing to clean";
+        if (!notes.erased) log_info("[{}] nothing to clean", open[i].log->partition());
+        finish_request(notes, open[i].request, notes.erased ? "cleaned" : "nothing to clean");
     }
     for (const auto& selected : order) {
         auto& chosen = open[selected.index];
@@ -329,7 +370,8 @@ bool CleanerPool::clean(const Chosen& chosen, Workspace& work, std::size_t threa
     const auto& partition = log.partition();
     const Ending ending(states_, partition);
     const PassRequest request{.first_dirty = chosen.decision.first_dirty, .cleanable_end = chosen.decision.cleanable_end,
-                              .horizons_only = chosen.why == Why::horizon, .horizons_expire = trusts_clock()};
+                              .horizons_only = chosen.why == Why::horizon, .horizons_expire = trusts_clock(),
+                              .erase_below = chosen.why == Why::erasure ? std::optional{log.log_start_offset()} : std::nullopt};
     const PassOptions pass_options{.buffer_bytes = options->io_buffer_bytes / std::max(1, options->threads) / 2,
                                    .broker_message_bytes_max = options->message_bytes_max, .differences = options->differences,
                                    .progress = [&](std::int64_t bytes) { note_progress(partition, bytes); }};
@@ -351,16 +393,19 @@ bool CleanerPool::clean(const Chosen& chosen, Workspace& work, std::size_t threa
         result = Error{Errc::invalid_argument, e.what()};
     }
     // On an error the log begins where it began: what was swapped in does no harm.
-    if (!request.horizons_only && !states_.is_aborted(partition)) {
+    if (request.is_ordinary() && !states_.is_aborted(partition)) {
         if (auto written = logs_.write_cleaner_checkpoint(partition, result ? result->end_offset : request.first_dirty); !written) {
             log_error("[{}] writing the cleaner's checkpoint: {}", partition, written.error().message());
         }
     }
     {
         MutexLock lock(mutex_);
-        notes_[partition].progress.reset();
+        auto& notes = notes_[partition];
+        notes.progress.reset();
+        if (chosen.why == Why::erasure) notes.erased = result.has_value();
+        const bool goes_on = chosen.why == Why::erasure && result && log.config()->compacts;
+        if (chosen.requested && !goes_on) finish_request(notes, chosen.request, result ? "cleaned" : result.error().message());
     }
-    if (chosen.requested) note_request_done(chosen, result ? "cleaned" : result.error().message());
     if (result) {
         report.stats = *result;
         note_success(chosen, report, thread);
@@ -369,7 +414,7 @@ bool CleanerPool::clean(const Chosen& chosen, Workspace& work, std::size_t threa
         MutexLock lock(mutex_);
         ++totals_.aborted_passes;
     } else {
-        note_failure(log, std::move(result).error());
+        note_failure(log, std::move(result).error(), chosen.why);
     }
     return result.has_value();
 }
@@ -405,24 +450,23 @@ void CleanerPool::note_success(const Chosen& chosen, const PassReport& report, s
     if (observer_) observer_(report);
 }
 
-void CleanerPool::note_request_done(const Chosen& chosen, std::string result) {
-    MutexLock lock(mutex_);
-    auto& notes = notes_[chosen.log->partition()];
-    notes.requests_done = chosen.request;
-    notes.request_result = std::move(result);
-}
-
 void CleanerPool::note_progress(const TopicPartition& partition, std::int64_t bytes) {
     MutexLock lock(mutex_);
     if (auto& progress = notes_[partition].progress) progress->bytes_read += bytes;
 }
 
-void CleanerPool::note_failure(storage::Log& log, Error error) {
+void CleanerPool::note_failure(storage::Log& log, Error error, Why why) {
     const auto code = error.code;
     if (code == Errc::io) error = log.log_dir().handled(std::move(error), "cleaning " + log.partition().text());
     if (is_gone(error)) return;
     if (code == Errc::no_space) {
         log_warning("[{}] not cleaned, for lack of room: {}", log.partition(), error.context);
+        MutexLock lock(mutex_);
+        ++totals_.failed_passes;
+        return;
+    }
+    if (why == Why::erasure) {   // who asked is told
+        log_warning("[{}] what lies below the log's start was not erased: {}", log.partition(), error.message());
         MutexLock lock(mutex_);
         ++totals_.failed_passes;
         return;
@@ -493,7 +537,7 @@ void CleanerPool::forget_gone_partitions() {
     MutexLock lock(mutex_);
     std::erase_if(notes_, [&](const auto& entry) {
         const auto log = logs_.find(entry.first);
-        return !log || !log->config()->compacts;
+        return !log || (!log->config()->compacts && entry.second.requests == 0);
     });
 }
 
@@ -523,7 +567,8 @@ std::uint64_t CleanerPool::request(const TopicPartition& partition) {
     {
         MutexLock lock(mutex_);
         auto& notes = notes_[partition];
-        notes.requested = true;
+        notes.requested = notes.erasure_is_due = true;
+        notes.erased = false;
         number = ++notes.requests;
     }
     const std::lock_guard lock(wake_mutex_);
@@ -582,7 +627,7 @@ PoolStats CleanerPool::stats() const {
 std::optional<PartitionStats> CleanerPool::partition(const TopicPartition& partition) const {
     MutexLock lock(mutex_);
     const auto notes = notes_.find(partition);
-    if (notes == notes_.end() || (!notes->second.decided && !notes->second.uncleanable)) return std::nullopt;
+    if (notes == notes_.end() || (!notes->second.decided && !notes->second.uncleanable && notes->second.requests == 0)) return std::nullopt;
     return stats_of(partition, notes->second, states_.state(partition));
 }
 

@@ -139,8 +139,9 @@ public:
     /// It is gone, with its checkpoint: its marks go too. The partition is paused by the caller.
     void removed(const TopicPartition&) EXCLUDES(mutex_);
 
-    /// Cleans it at the next round whatever the dirty ratio; a failure before does not count. The number of the request:
-    /// PartitionStats::requests_done reaches it when it was dealt with.
+    /// Cleans it at the next round whatever the dirty ratio; a failure before does not count. First, and also when it is not
+    /// compacted, what DeleteRecords has left below the log's start goes from the segment that holds it, unless that is the
+    /// active one. The number of the request: PartitionStats::requests_done reaches it when it was dealt with.
     std::uint64_t request(const TopicPartition&) EXCLUDES(mutex_);
 
     PoolStats stats() const EXCLUDES(mutex_);
@@ -163,6 +164,8 @@ private:
         std::shared_ptr<const storage::LogConfig> failed_with;      // a change of settings is worth another try
         int failures = 0;
         bool requested = false;
+        bool erasure_is_due = false;                                // the request's first part; the other begins when it is done
+        bool erased = false;
         std::uint64_t requests = 0, requests_done = 0;
         std::string request_result;
         std::optional<PassProgress> progress;
@@ -188,13 +191,14 @@ private:
     Round round(Workspace&, std::size_t thread, const std::stop_token&);
     std::size_t roll_idle() EXCLUDES(mutex_);
     std::optional<Chosen> choose(std::size_t thread) EXCLUDES(mutex_);
+    std::optional<Chosen> choose_erasure() EXCLUDES(mutex_);
+    void finish_request(Notes&, std::uint64_t number, std::string result) REQUIRES(mutex_);
     CleaningDecision decide_and_repair(storage::Log&, const LogState&, const storage::LogConfig&, Timestamp now);
     bool clean(const Chosen&, Workspace&, std::size_t thread, const std::stop_token&) EXCLUDES(mutex_);
     void note_success(const Chosen&, const PassReport&, std::size_t thread) EXCLUDES(mutex_);
-    void note_failure(storage::Log&, Error) EXCLUDES(mutex_);
+    void note_failure(storage::Log&, Error, Why) EXCLUDES(mutex_);
     void note_undecided(storage::Log&, Error) EXCLUDES(mutex_);
     bool waits_for_retry(const Notes&, const std::shared_ptr<const storage::LogConfig>&) const REQUIRES(mutex_);
-    void note_request_done(const Chosen&, std::string result) EXCLUDES(mutex_);
     void note_progress(const TopicPartition&, std::int64_t bytes) EXCLUDES(mutex_);
     std::size_t delete_old_segments() EXCLUDES(mutex_);
     void scan_horizons(const std::stop_token&);

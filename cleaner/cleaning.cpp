@@ -59,7 +59,7 @@ public:
 
     bool keeps(const BatchView& batch, const record::RecordView& record) override {
         const RecordFacts facts{record.offset, record.timestamp, record.key.has_value(), !record.value.has_value()};
-        const bool asks_map = facts.has_key && !verdict_.drop_records && !batch.is_control() && !rules_.horizons_only_below && record.offset <= map_.latest_offset();
+        const bool asks_map = facts.has_key && !verdict_.drop_records && !batch.is_control() && !rules_.horizons_only_below && !rules_.erase_below && record.offset <= map_.latest_offset();
         const auto latest = asks_map ? latest_of(record) : std::nullopt;
         const auto verdict = judge_record(facts, batch, verdict_, latest, map_.latest_offset(), legacy_tombstones_stay_, rules_);
         if (verdict == RecordVerdict::keep) {
@@ -77,7 +77,8 @@ private:
     }
 
     void count_dropped(const RecordFacts& facts, RecordVerdict verdict, std::optional<Offset> latest) {
-        if (verdict_.drop_records) return;
+        if (rules_.erase_below) ++stats_.erased;
+        if (rules_.erase_below || verdict_.drop_records) return;
         if (verdict == RecordVerdict::drop_keyless) ++stats_.invalid_messages_read;
         else if (latest && facts.offset < *latest) ++stats_.superseded;
         else if (facts.is_tombstone) ++stats_.tombstones_removed;
@@ -111,6 +112,10 @@ public:
             rules_.horizons_only_below = request_.first_dirty;
             stats_.end_offset = request_.first_dirty;
             TM_TRYV(rewrite_expired());
+        } else if (request_.erase_below) {
+            rules_.erase_below = request_.erase_below;
+            stats_.end_offset = *request_.erase_below;
+            TM_TRYV(rewrite_first());
         } else {
             if (options_.differences.record_expiry && request_.horizons_expire) rules_.expired_before = expired_before(*config_, rules_.now);
             TM_TRYV(build_map());
@@ -263,6 +268,14 @@ private:
         return {};
     }
 
+    Result<> rewrite_first() {
+        const auto all = *log_.segments();
+        for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+            if (all[i]->base_offset() < *request_.erase_below && *request_.erase_below < all[i + 1]->base_offset()) return rewrite_group({all[i]}, all[i + 1]->base_offset());
+        }
+        return {};
+    }
+
     // --- 3. one group ------------------------------------------------------------------------------------------------
 
     /// `end`: base of the segment behind them.
@@ -320,7 +333,7 @@ private:
             if (!first_append || appended < *first_append) first_append = appended;
             overflowing_ = sources[i];
             const auto end = i + 1 < sources.size() ? sources[i + 1]->base_offset() : group_end;
-            if (request_.horizons_only) {
+            if (!request_.is_ordinary()) {
                 TM_TRY(const auto aborted, source.aborted_transactions());
                 for (const auto& entry : aborted) output.add_aborted(entry);
             } else {
@@ -427,7 +440,7 @@ private:
 
     /// Shows the batch to the transaction tracker; true: it is to be discarded.
     Result<bool> see(const BatchView& batch, Output& output) {
-        if (request_.horizons_only) return false;
+        if (!request_.is_ordinary()) return false;
         if (!batch.is_control()) return transactions_.is_aborted(batch);
         TM_TRY(const auto type, control_type_of(batch, work_.reader));
         const auto marker = transactions_.see_control(batch, type);

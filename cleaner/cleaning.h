@@ -20,6 +20,11 @@ struct PassRequest {
     Offset cleanable_end{};                      ///< base of a segment
     bool horizons_only = false;                  ///< D5: leave the dirty part, only let horizons act on the clean one
     bool horizons_expire = true;                 ///< false while the clock is not to be believed (D23)
+    /// An erasing pass, of any log: only the segment that holds this offset, the log's start, is rewritten, without what lies
+    /// below. The active segment is left alone, and so are segments that lie below as a whole: they are retention's.
+    std::optional<Offset> erase_below = {};
+
+    bool is_ordinary() const { return !horizons_only && !erase_below; }
 };
 
 struct PassOptions {
@@ -45,6 +50,7 @@ struct PassStats {
     std::int64_t superseded = 0;                 ///< records dropped because their key came again
     std::int64_t tombstones_removed = 0;
     std::int64_t expired = 0;                    ///< D7
+    std::int64_t erased = 0;                     ///< records below the log's start
     std::int64_t aborted_batches = 0;            ///< data batches of aborted transactions, whole
     std::int64_t markers_removed = 0;
     std::int64_t segments_before = 0;

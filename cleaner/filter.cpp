@@ -30,6 +30,9 @@ BatchVerdict judge_batch(const record::BatchView& batch, bool discardable, const
         if (verdict.copy) return verdict;
         verdict.drop_records = batch.is_control();
         if (verdict.drop_records && batch.last_offset() >= *rules.horizons_only_below) return {.copy = true};
+    } else if (rules.erase_below) {
+        verdict.copy = batch.is_control() || batch.base_offset() >= *rules.erase_below;
+        if (verdict.copy) return verdict;
     } else {
         verdict.drop_records = batch.is_control() ? discardable && rules.has_passed(batch.delete_horizon()) : discardable;
         verdict.marker_of_empty_transaction = discardable && batch.is_control();
@@ -45,6 +48,7 @@ BatchVerdict judge_batch(const record::BatchView& batch, bool discardable, const
 RecordVerdict judge_record(const RecordFacts& record, const record::BatchView& batch, const BatchVerdict& verdict, std::optional<Offset> latest,
                            Offset map_latest_offset, bool legacy_tombstones_stay, const PassRules& rules) {
     if (verdict.drop_records) return RecordVerdict::drop;
+    if (rules.erase_below) return record.offset < *rules.erase_below ? RecordVerdict::drop : RecordVerdict::keep;
     if (rules.horizons_only_below) {
         // Its batch's horizon has passed, or it would have been copied.
         return record.is_tombstone && record.offset < *rules.horizons_only_below ? RecordVerdict::drop : RecordVerdict::keep;

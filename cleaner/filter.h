@@ -21,6 +21,8 @@ struct PassRules {
     std::optional<Timestamp> expired_before = {};
     /// D5: a horizon pass. Nothing goes but tombstones and control batches past their own horizon below this offset.
     std::optional<Offset> horizons_only_below = {};
+    /// An erasing pass: nothing goes but records below this offset.
+    std::optional<Offset> erase_below = {};
 
     bool has_passed(std::optional<Timestamp> horizon) const { return horizons_expire && horizon && *horizon <= now; }
 };

@@ -161,6 +161,7 @@ const char* to_string(Why v) noexcept {
         case Why::deadline_near: return "max.compaction.lag.ms near";
         case Why::dirty_ratio: return "dirty ratio";
         case Why::horizon: return "delete horizon passed";
+        case Why::erasure: return "records below the log start";
     }
     return "?";
 }

@@ -92,7 +92,7 @@ struct CleaningSpeed {
     std::int64_t milliseconds_for(std::int64_t bytes, std::optional<record::Codec>) const;
 };
 
-enum class Why : std::uint8_t { overdue, deadline_near, dirty_ratio, horizon };
+enum class Why : std::uint8_t { overdue, deadline_near, dirty_ratio, horizon, erasure };
 const char* to_string(Why) noexcept;
 
 /// A log that may be chosen: policy contains compact, nobody works on it, not uncleanable.

@@ -62,6 +62,7 @@ void AuditTrail::add(const CleaningEntry& e) {
     line.add("superseded", e.superseded);
     line.add("tombstones", e.tombstones);
     line.add("expired", e.expired);
+    line.add("erased", e.erased);
     line.add("keyless", e.keyless);
     line.add("markers", e.markers);
     line.add("aborted_batches", e.aborted_batches);

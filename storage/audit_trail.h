@@ -39,7 +39,7 @@ struct CleaningEntry {
     std::int64_t segments_before = 0, segments_after = 0;
     std::int64_t superseded = 0;                      ///< records removed because their key came again
     std::int64_t tombstones = 0;                      ///< removed past their delete horizon
-    std::int64_t expired = 0, keyless = 0, markers = 0, aborted_batches = 0;
+    std::int64_t expired = 0, erased = 0, keyless = 0, markers = 0, aborted_batches = 0;
 };
 
 /// A segment that retention deleted.

@@ -179,8 +179,8 @@ void print_event(const json::object& line) {
     }
     const auto* deadline = line.if_contains("deadline");
     const bool late = deadline != nullptr && deadline->is_number() && number(line, "time") > deadline->to_number<std::int64_t>();
-    std::puts(fmt::format("{} cleaned, {} to {} bytes: {}; {} superseded, {} tombstones, {} expired, {} markers{}{}", where, number(line, "bytes_before"), number(line, "bytes_after"),
-                          text(line, "reason"), number(line, "superseded"), number(line, "tombstones"), number(line, "expired"), number(line, "markers"),
+    std::puts(fmt::format("{} cleaned, {} to {} bytes: {}; {} superseded, {} tombstones, {} expired, {} erased, {} markers{}{}", where, number(line, "bytes_before"), number(line, "bytes_after"),
+                          text(line, "reason"), number(line, "superseded"), number(line, "tombstones"), number(line, "expired"), number(line, "erased"), number(line, "markers"),
                           deadline != nullptr && deadline->is_number() ? "; deadline " + shown(Timestamp{deadline->to_number<std::int64_t>()}) : "", late ? ", LATE" : "").c_str());
 }
 

@@ -60,7 +60,6 @@ Result<std::vector<std::int32_t>> partitions_of(const CleanOptions& options) {
 /// Cleans one log of a directory at rest.
 Result<> clean_log(cleaner::CleanerPool& pool, const std::shared_ptr<storage::Log>& log, bool roll) {
     const auto& partition = log->partition();
-    if (!log->config()->compacts) return Error{Errc::invalid_argument, partition.text() + " is not compacted: its cleanup.policy does not contain compact"};
     if (roll) TM_TRYV(log->roll());
     const auto number = pool.request(partition);
     std::jthread progress([&](const std::stop_token& stop) {
@@ -70,15 +69,19 @@ Result<> clean_log(cleaner::CleanerPool& pool, const std::shared_ptr<storage::Lo
             if (i % 10 == 0 && stats && stats->progress) show_progress(partition.text(), stats->progress->bytes_read, stats->progress->bytes_total);
         }
     });
-    (void)pool.run_once();
+    auto stats = pool.partition(partition);
+    for (int round = 0; round < 2 && (!stats || stats->requests_done < number); ++round) {   // what lies below the log's start goes in a round of its own
+        (void)pool.run_once();
+        stats = pool.partition(partition);
+    }
     progress.request_stop();
-    const auto stats = pool.partition(partition);
     if (!stats || stats->requests_done < number) return Error{Errc::io, partition.text() + ": another log was in the way"};
     std::printf("%s: %s\n", partition.text().c_str(), stats->request_result.c_str());
     if (stats->last_pass) {
         const auto& s = stats->last_pass->stats;
-        std::printf("    %lld bytes became %lld; %lld superseded, %lld tombstones, %lld expired\n", static_cast<long long>(s.bytes_read), static_cast<long long>(s.bytes_written),
-                    static_cast<long long>(s.superseded), static_cast<long long>(s.tombstones_removed), static_cast<long long>(s.expired));
+        std::printf("    %lld bytes became %lld; %lld superseded, %lld tombstones, %lld expired, %lld below the log's start\n", static_cast<long long>(s.bytes_read),
+                    static_cast<long long>(s.bytes_written), static_cast<long long>(s.superseded), static_cast<long long>(s.tombstones_removed), static_cast<long long>(s.expired),
+                    static_cast<long long>(s.erased));
     }
     if (stats->request_result == "cleaned" || stats->request_result == "nothing to clean") return {};
     return Error{Errc::io, partition.text() + ": " + stats->request_result};

@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     });
 
     CleanOptions clean_options;
-    auto* clean_command = app.add_subcommand("clean", "clean a topic or partition now, whatever the dirty ratio");
+    auto* clean_command = app.add_subcommand("clean", "clean a topic or partition now, whatever the dirty ratio, and erase what DeleteRecords left in its first segment");
     add_socket(clean_command);
     add_http(clean_command);
     clean_command->add_option("--log-dir", clean_options.log_dirs, "all log directories of a broker that does not run, instead of asking one")->check(CLI::ExistingDirectory);

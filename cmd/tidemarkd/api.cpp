@@ -204,7 +204,6 @@ Response clean(const ApiParts& parts, const Request& request) {
     if (!partition) return http::json_error(400, "say which: ?topic=NAME&partition=NUMBER");
     const auto log = parts.logs.find(*partition);
     if (!log) return http::json_error(404, "there is no log " + partition->text());
-    if (!log->config()->compacts) return http::json_error(409, partition->text() + " is not compacted: its cleanup.policy does not contain compact");
     if (const auto roll = request.query.find("roll"); roll != request.query.end() && roll->second == "yes") {
         if (const auto rolled = log->roll(); !rolled) return http::json_error(500, rolled.error().message());
     }

@@ -5,7 +5,7 @@ namespace tidemark {
 storage::CleaningEntry audit_entry(const cleaner::PassReport& report) {
     const auto& s = report.stats;
     return {.partition = report.partition,
-            .reason = report.requested ? "requested" : cleaner::to_string(report.why),
+            .reason = report.requested && report.why != cleaner::Why::erasure ? "requested" : cleaner::to_string(report.why),
             .began = report.began,
             .seconds = s.seconds,
             .from = report.first_dirty,
@@ -18,6 +18,7 @@ storage::CleaningEntry audit_entry(const cleaner::PassReport& report) {
             .superseded = s.superseded,
             .tombstones = s.tombstones_removed,
             .expired = s.expired,
+            .erased = s.erased,
             .keyless = s.invalid_messages_read,
             .markers = s.markers_removed,
             .aborted_batches = s.aborted_batches};

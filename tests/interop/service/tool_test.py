@@ -8,6 +8,7 @@ import time
 import unittest
 
 import kafka_wire
+from messages import Wire
 from tidemarkd import Tidemarkd, program, until
 
 
@@ -49,6 +50,32 @@ class Tool(unittest.TestCase):
         self.assertTrue(done.stdout.endswith("facts-0: cleaned\n"), done.stdout)
         # With the active segment rolled, exactly the newest of each key is left.
         self.assertEqual([r[1:] for r in self.connection.read_all("facts", 0)], [(b"a", b"4"), (b"b", b"\x00\x01")])
+
+    def test_clean_erases_what_delete_records_left(self):
+        self.assertEqual(self.connection.create_topic("plain", 1, {"file.delete.delay.ms": 100}), 0)
+        self.assertEqual(self.connection.produce("plain", 0, kafka_wire.batch([(b"k", b"secret"), (b"k", b"kept")], int(time.time() * 1000)))[0], 0)
+        with Wire(self.daemon.port) as wire:
+            deleted = wire.ask("DeleteRecords", 2, Topics=[{"Name": "plain", "Partitions": [{"PartitionIndex": 0, "Offset": 1}]}], TimeoutMs=10000)
+        self.assertEqual([(p["LowWatermark"], p["ErrorCode"]) for p in deleted["Topics"][0]["Partitions"]], [(1, 0)])
+        self.assertTrue(self.on_disk(b"secret"))
+        done = tool("clean", "--admin-socket", self.daemon.admin_socket, "--wait", "--roll", "plain", "0")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout.endswith("plain-0: cleaned\n"), done.stdout)
+        until(lambda: not self.on_disk(b"secret"), "the old file has gone")
+        self.assertTrue(self.on_disk(b"kept"))
+        trail = tool("audit", "--trail", self.daemon.data, "--topic", "plain")
+        self.assertIn("records below the log start; 0 superseded, 0 tombstones, 0 expired, 1 erased", trail.stdout)
+
+    def on_disk(self, text):
+        """Whether a file of the topic `plain` holds it; files may go meanwhile."""
+        for path in glob.glob(os.path.join(self.daemon.data, "plain-0", "*")):
+            try:
+                with open(path, "rb") as f:
+                    if text in f.read():
+                        return True
+            except FileNotFoundError:
+                pass
+        return False
 
     def test_audit(self):
         arguments = ("audit", self.daemon.data, "--topic", "facts", "--key", "a")

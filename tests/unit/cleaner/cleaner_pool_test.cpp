@@ -379,6 +379,70 @@ TEST_F(PoolTest, EveryRequestIsDealtWithOneARound) {
     EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
 }
 
+/// B40: what DeleteRecords leaves in the first batch goes for good when that is asked for, whatever the policy.
+TEST_F(PoolTest, ARequestErasesWhatLiesBelowTheLogsStart) {
+    auto keeps_all = compacted();
+    keeps_all.compacts = false;
+    keeps_all.deletes = true;
+    auto dirty_enough_never = compacted();
+    dirty_enough_never.min_cleanable_dirty_ratio = 1;
+    for (const auto& [topic, config] : {std::pair{"deletes", keeps_all}, std::pair{"compacts", dirty_enough_never}}) {
+        SCOPED_TRACE(topic);
+        const auto log = create(topic, config);
+        record::BatchBuilder builder;
+        for (const auto* first : {"secret-a", "kept-c"}) {
+            builder.start({});
+            builder.append(Offset{0}, clock_.now(), as_bytes(first), as_bytes("1"));
+            builder.append(Offset{1}, clock_.now(), as_bytes(std::string{first} + "'"), as_bytes("2"));
+            std::vector<std::byte> bytes;
+            builder.finish(bytes);
+            ASSERT_TRUE(log->append(bytes, {}));
+        }
+        const auto rounds = [&](const TopicPartition& partition) {
+            const auto number = pool_->request(partition);
+            for (int i = 0; i < 3 && pool_->run_once().cleaned; ++i) {}
+            EXPECT_EQ(stats_of(topic).requests_done, number);
+        };
+        ASSERT_TRUE(log->delete_records_before(Offset{1}));
+        rounds(log->partition());
+        EXPECT_EQ(stats_of(topic).request_result, "nothing to clean") << "the active segment is left alone";
+        ASSERT_TRUE(log->roll());
+        EXPECT_THAT(files_with(topic, "secret-a"), testing::SizeIs(1));
+        rounds(log->partition());
+        EXPECT_EQ(stats_of(topic).request_result, "cleaned");
+        clock_.advance(std::chrono::milliseconds{config.file_delete_delay_ms} + 1s);
+        logs_->tick();
+        EXPECT_THAT(files_with(topic, "secret-a'"), testing::SizeIs(1));
+        EXPECT_EQ(records(*log), 3);
+        EXPECT_EQ(log->log_start_offset(), Offset{1});
+        EXPECT_EQ(log->log_end_offset(), Offset{4});
+        const auto slice = log->read({.from = Offset{1}});
+        ASSERT_TRUE(slice) << slice.error().message();
+        EXPECT_GT(slice->bytes, 0);
+        const auto& first = reports_.at(reports_.size() - (config.compacts ? 2 : 1));
+        EXPECT_EQ(first.why, Why::erasure);
+        EXPECT_EQ(first.stats.erased, 1);
+        rounds(log->partition());
+        EXPECT_EQ(records(*log), 3) << "again changes nothing";
+    }
+    EXPECT_THAT(pool_->stats().partitions, testing::SizeIs(1)) << "what is not compacted has no gauges";
+}
+
+TEST_F(PoolTest, AFailedErasureIsToldToWhoAskedAndNoMore) {
+    auto config = compacted();
+    config.compacts = false;
+    config.deletes = true;
+    const auto log = dirty("t", 3, config);
+    ASSERT_TRUE(log->delete_records_before(Offset{1}));
+    damage(*log);
+    const auto number = pool_->request({"t", 0});
+    EXPECT_EQ(pool_->run_once().cleaned, std::nullopt);
+    EXPECT_EQ(stats_of("t").requests_done, number);
+    EXPECT_THAT(stats_of("t").request_result, HasSubstr("CRC"));
+    EXPECT_EQ(pool_->stats().directories.at(0).uncleanable_partitions, 0);
+    EXPECT_EQ(records(*log), 3);
+}
+
 TEST_F(PoolTest, GaugesCountLogsThatNobodyMayClean) {
     auto config = compacted();
     config.max_compaction_lag_ms = 60'000;

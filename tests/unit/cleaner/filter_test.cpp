@@ -94,6 +94,19 @@ TEST(JudgeBatch, NoHorizonPassesWhileTheClockIsNotTrusted) {
     EXPECT_EQ(judge_record({Offset{10}, Timestamp{1}, true, true}, data.view(), {}, Offset{10}, Offset{20}, false, r), RecordVerdict::keep);
 }
 
+TEST(JudgeBatch, AnErasingPassLooksIntoDataBelowTheLogsStartOnly) {
+    auto r = rules();
+    r.erase_below = Offset{10};
+    const Batch at_start({.offset = 10}), below({.offset = 9}), marker({.offset = 9, .producer = 1, .horizon = 5, .control = true});
+    EXPECT_TRUE(judge_batch(at_start.view(), false, nullptr, r).copy);
+    EXPECT_TRUE(judge_batch(marker.view(), false, nullptr, r).copy);
+    EXPECT_FALSE(judge_batch(below.view(), false, nullptr, r).copy);
+    const auto verdict = [&](std::int64_t offset, bool has_key) { return judge_record({Offset{offset}, {}, has_key, false}, below.view(), {}, Offset{20}, Offset{30}, false, r); };
+    EXPECT_EQ(verdict(9, false), RecordVerdict::drop);
+    EXPECT_EQ(verdict(10, false), RecordVerdict::keep) << "keys do not matter, nor what the map knows";
+    EXPECT_EQ(verdict(10, true), RecordVerdict::keep);
+}
+
 TEST(JudgeRecord, TheRulesInTheirOrder) {
     const Batch plain({}), control({.producer = 1, .control = true}), ahead({.horizon = now.value + 1}), passed({.horizon = now.value}), legacy({.magic = 1});
     struct Row {

@@ -23,7 +23,7 @@ TEST(AuditTrail, WritesALinePerPassAndPerSegment) {
     io::MemoryFileSystem files;
     AuditTrail trail(files, clock, {.path = "/trail"});
     trail.add(CleaningEntry{.partition = {"orders", 3}, .reason = "overdue", .began = Timestamp{4000}, .seconds = 0.25, .from = Offset{10}, .to = Offset{42}, .deadline = Timestamp{4500},
-                            .bytes_before = 1000, .bytes_after = 300, .segments_before = 3, .segments_after = 1, .superseded = 7, .tombstones = 2, .expired = 1, .keyless = 4, .markers = 5,
+                            .bytes_before = 1000, .bytes_after = 300, .segments_before = 3, .segments_after = 1, .superseded = 7, .tombstones = 2, .expired = 1, .erased = 8, .keyless = 4, .markers = 5,
                             .aborted_batches = 6});
     clock.advance(std::chrono::milliseconds{1});
     trail.add(DeletionEntry{.partition = {"a.b", 0}, .from = Offset{0}, .to = Offset{10}, .bytes = 99, .records = 10, .rule = "retention.ms", .reason = "older than \"1000\"\n", .limit = 1000,
@@ -31,7 +31,7 @@ TEST(AuditTrail, WritesALinePerPassAndPerSegment) {
     trail.add(deletion(7));
     EXPECT_EQ(content(files, "/trail"),
               R"({"time":5000,"event":"cleaned","topic":"orders","partition":3,"from":10,"to":42,"reason":"overdue","deadline":4500,"began":4000,"seconds":0.250,)"
-              R"("bytes_before":1000,"bytes_after":300,"segments_before":3,"segments_after":1,"superseded":7,"tombstones":2,"expired":1,"keyless":4,"markers":5,"aborted_batches":6})" "\n"
+              R"("bytes_before":1000,"bytes_after":300,"segments_before":3,"segments_after":1,"superseded":7,"tombstones":2,"expired":1,"erased":8,"keyless":4,"markers":5,"aborted_batches":6})" "\n"
               R"({"time":5001,"event":"deleted","topic":"a.b","partition":0,"from":0,"to":10,"bytes":99,"records":10,"rule":"retention.ms","reason":"older than \"1000\"\u000a",)"
               R"("limit":1000,"largest_timestamp":3000,"gone_at":65001})" "\n"
               R"({"time":5001,"event":"deleted","topic":"orders","partition":3,"from":7,"to":8,"bytes":0,"records":null,"rule":"retention.ms","reason":"",)"
