@@ -118,6 +118,7 @@ struct LogManager::State {
     mutable Mutex moves_mutex;
     Condition moves_wanted;
     std::deque<Move> moves GUARDED_BY(moves_mutex);
+    std::atomic<bool> threads_run{false};   // else tick() does their work
     std::jthread mover;
 
     std::jthread ticker;
@@ -534,6 +535,7 @@ Result<LoadReport> LogManager::load(const LogConfigLookup& lookup) {
 void LogManager::start() {
     auto& s = *state_;
     for (const auto& d : s.directories) d->dir.start();
+    s.threads_run.store(true);
     s.ticker = std::jthread([this, &s](std::stop_token stop) {
         name_this_thread("log-ticker");
         while (!stop.stop_requested()) {
@@ -572,9 +574,9 @@ void LogManager::tick() {
         }
     };
     for (const auto& d : s.directories) {
-        if (!s.ticker.joinable()) d->dir.run_background();
+        if (!s.threads_run.load()) d->dir.run_background();
     }
-    if (!s.mover.joinable()) s.run_moves([] { return false; });
+    if (!s.threads_run.load()) s.run_moves([] { return false; });
     if (s.recovery_points.next <= now) {
         for (const auto& d : s.directories) d->dir.keep_reserve();
     }

@@ -174,8 +174,11 @@ private:
                 partition.index = from.index;
                 partition.base_offset = -1;
                 partition.error_code = refuse_all;
-                if (refuse_all == ErrorCode::none) one_partition(known, from, partition);
+                std::optional<Undurable> undurable;
+                if (refuse_all == ErrorCode::none) undurable = one_partition(known, from, partition);
                 if (partition.error_code != ErrorCode::none) note_failure(known, partition);
+                // From here on the entry may be the sync thread's.
+                if (undurable) wait_for_disk(*undurable, partition);
             }
         }
         answer();
@@ -188,10 +191,17 @@ private:
         return last;
     }
 
-    void one_partition(const metadata::Topic* topic, PartitionProduceData& from, PartitionProduceResponse& to) {
+    /// What an answer waits for.
+    struct Undurable {
+        std::shared_ptr<storage::Log> log;
+        Offset end{};
+    };
+
+    std::optional<Undurable> one_partition(const metadata::Topic* topic, PartitionProduceData& from, PartitionProduceResponse& to) {
         const auto refuse = [&to](ErrorCode code, std::optional<std::string> text = {}) {
             to.error_code = code;
             to.error_message = std::move(text);
+            return std::nullopt;
         };
         if (!topic) return refuse(call_->version() >= 13 ? ErrorCode::unknown_topic_id : ErrorCode::unknown_topic_or_partition);
         const TopicPartition name{topic->name, from.index};
@@ -204,7 +214,7 @@ private:
         if (found.error != ErrorCode::none) {
             refuse(found.error);
             if (found.error == ErrorCode::not_leader_or_follower) add_leader(*found.partition, to);
-            return;
+            return std::nullopt;
         }
         const auto batch = *first_batch(from);
         const auto verdict = verdicts_.find(name);
@@ -216,19 +226,26 @@ private:
             to.log_start_offset = found.log->log_start_offset().value;
             return refuse(ErrorCode::unknown_server_error);
         }
-        append(*found.log, {.leader_epoch = found.partition->leader_epoch,
-                            .transaction_verified = !verifies(),
-                            .verification = verdict == verdicts_.end() ? storage::VerificationId{} : verdict->second.verification},
-               records, to);
+        const auto end = append(*found.log, {.leader_epoch = found.partition->leader_epoch,
+                                             .transaction_verified = !verifies(),
+                                             .verification = verdict == verdicts_.end() ? storage::VerificationId{} : verdict->second.verification},
+                                records, to);
+        // A duplicate is acknowledged once more, and so must be on disk as well.
+        if (!end || !broker_.waits_for_disk(request_.acks)) return std::nullopt;
+        return Undurable{found.log, *end};
     }
 
-    void append(storage::Log& log, storage::AppendOptions options, MutableBytes records, PartitionProduceResponse& to) {
+    /// The offset behind what was appended, or had been before.
+    std::optional<Offset> append(storage::Log& log, storage::AppendOptions options, MutableBytes records, PartitionProduceResponse& to) {
         std::vector<storage::RecordError> rejected;
         const auto counters = broker_.stats().topic(log.partition().topic);
         add(counters->produce_requests);
         options.rejected = &rejected;
         const auto appended = log.append(records, options);
-        if (!appended) return append_failed(log, appended.error(), rejected, to);
+        if (!appended) {
+            append_failed(log, appended.error(), rejected, to);
+            return std::nullopt;
+        }
         to.base_offset = appended->first_offset.value;
         to.log_append_time_ms = appended->log_append_time.value_or(no_timestamp).value;
         to.log_start_offset = appended->log_start_offset.value;
@@ -236,8 +253,7 @@ private:
             add(counters->bytes_in, static_cast<std::uint64_t>(appended->bytes));
             add(counters->records_in, static_cast<std::uint64_t>(appended->records));
         }
-        // A duplicate is acknowledged once more, and so must be on disk as well.
-        if (broker_.waits_for_disk(request_.acks)) wait_for_disk(log, appended->last_offset + 1, to);
+        return appended->last_offset + 1;
     }
 
     void append_failed(const storage::Log& log, const Error& error, const std::vector<storage::RecordError>& rejected, PartitionProduceResponse& to) {
@@ -258,9 +274,9 @@ private:
         }
     }
 
-    void wait_for_disk(storage::Log& log, Offset end, PartitionProduceResponse& to) {
+    void wait_for_disk(const Undurable& what, PartitionProduceResponse& to) {
         waiting_->syncs.fetch_add(1);
-        log.when_durable(end, [waiting = waiting_, &to, name = log.partition()](const Result<>& synced) {
+        what.log->when_durable(what.end, [waiting = waiting_, &to, name = what.log->partition()](const Result<>& synced) {
             if (!synced) {
                 to.error_code = to_error_code(synced.error());
                 to.base_offset = to.log_append_time_ms = to.log_start_offset = -1;
