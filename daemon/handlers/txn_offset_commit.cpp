@@ -20,8 +20,7 @@ using protocol::TxnOffsetCommitRequest;
 using protocol::TxnOffsetCommitResponse;
 
 TxnOffsetCommitResponse refusal_of(const TxnOffsetCommitRequest& request, ErrorCode code, std::int16_t version) {
-    // Old producers take any other error for the end.
-    if (version < 2 && code == ErrorCode::coordinator_load_in_progress) code = ErrorCode::coordinator_not_available;
+    code = txn_offset_commit_error(code, version);
     TxnOffsetCommitResponse response;
     for (const auto& asked : request.topics) {
         auto& topic = response.topics.emplace_back();

@@ -34,6 +34,10 @@ void ask_transaction(coordinator::TransactionCoordinator&, const std::string& id
 
 /// The coordinator's answer for a partition as such a client is told it.
 protocol::ErrorCode verification_error(protocol::ErrorCode answer, TransactionClient);
+/// A refusal of TxnOffsetCommit in its version: the oldest producers give up on a coordinator that loads, so it is not available.
+constexpr protocol::ErrorCode txn_offset_commit_error(protocol::ErrorCode refusal, std::int16_t version) {
+    return version < 2 && refusal == protocol::ErrorCode::coordinator_load_in_progress ? protocol::ErrorCode::coordinator_not_available : refusal;
+}
 
 struct Refusal {
     protocol::ErrorCode code = protocol::ErrorCode::none;

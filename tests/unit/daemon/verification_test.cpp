@@ -65,6 +65,9 @@ TEST(TransactionVerification, OffsetsAreToldWhatTheCoordinatorSays) {
     for (const auto& [answer, told] : rows) {
         for (std::size_t i = 0; i < std::size(clients); ++i) EXPECT_EQ(verification_error(answer, clients[i]), told[i]) << protocol::to_string(answer) << " " << i;
     }
+    for (const auto version : versions{0, 1}) EXPECT_EQ(txn_offset_commit_error(coordinator_load_in_progress, version), coordinator_not_available) << version;
+    for (const auto version : versions{2, 6}) EXPECT_EQ(txn_offset_commit_error(coordinator_load_in_progress, version), coordinator_load_in_progress) << version;
+    EXPECT_EQ(txn_offset_commit_error(invalid_txn_state, 0), invalid_txn_state);
 }
 
 }  // namespace
