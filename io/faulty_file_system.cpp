@@ -184,7 +184,9 @@ private:
         }
         if (effect.sync_failed) effect.sync_failed(disk());
         if (effect.half && admitted.fault == Fault::short_write) effect.half(disk());
-        return system_error(admitted.fault == Fault::io_error ? EIO : ENOSPC, call.text());
+        auto error = system_error(admitted.fault == Fault::io_error ? EIO : ENOSPC, call.text());
+        if (effect.sync_failed) error.code = Errc::io;   // as the real one does
+        return error;
     }
 
     mutable Mutex mutex_;

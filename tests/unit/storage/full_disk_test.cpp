@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <functional>
+#include <optional>
 
 #include "base/bytes.h"
 #include "io/faulty_file_system.h"
@@ -173,6 +174,28 @@ TEST(FullDiskFaults, WhatKeepsTheLogsInOrderIsWrittenAllTheSame) {
             }
         }
     }
+}
+
+/// Some systems say only at the sync that there was no room. The pages are lost by then, whatever a second sync says.
+TEST(FullDiskFaults, ASyncThatFindsTheDiskFullIsFinal) {
+    ManualClock clock;
+    io::FaultyFileSystem disk{{.clock = &clock}};
+    Storage storage(disk, clock);
+    auto& log = storage.log(orders);
+    ASSERT_TRUE(append(log, 10));
+    disk.inject({.fail_at = 0,
+                 .fault = io::Fault::no_space,
+                 .counted = [](const io::Call& call) { return call.operation == io::Operation::sync; },
+                 .clock = &clock});
+    for (int i = 0; i < 2; ++i) {
+        std::optional<Result<>> synced;
+        log.when_durable(log.log_end_offset(), [&](const Result<>& done) { synced = done; });
+        ASSERT_TRUE(synced);
+        ASSERT_FALSE(*synced);
+        EXPECT_EQ(synced->error().code, Errc::storage_offline);
+    }
+    EXPECT_TRUE(disk.tripped());
+    EXPECT_TRUE(storage.manager->directories().front().offline);
 }
 
 }  // namespace
