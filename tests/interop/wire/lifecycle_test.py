@@ -235,12 +235,20 @@ class Directories(unittest.TestCase):
 
 @unittest.skipIf(os.geteuid() != 0, "a file system is mounted")
 class FullDisk(unittest.TestCase):
-    def small_disk(self, **settings):
-        """(broker, its data directory) on a file system of 64 MiB."""
+    def small_disk(self, ext4=False, **settings):
+        """(broker, its data directory) on a file system of 64 MiB; an ext4 keeps 5 % of it for root."""
         directory = tempfile.mkdtemp(prefix="tidemark-full-")
         data = os.path.join(directory, "data")
         os.makedirs(data)
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", data], capture_output=True, check=False).returncode:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", data]
+        if ext4:
+            image = os.path.join(directory, "image")
+            with open(image, "wb") as file:
+                file.truncate(64 << 20)
+            if not shutil.which("mkfs.ext4") or subprocess.run(["mkfs.ext4", "-q", "-m", "5", image], capture_output=True, check=False).returncode:
+                self.skipTest("no ext4 here")
+            mount = ["mount", "-o", "loop", image, data]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
             self.skipTest("no mounts here")
         self.addCleanup(shutil.rmtree, directory, True)
         self.addCleanup(subprocess.run, ["umount", "-l", data], check=False)
@@ -306,6 +314,24 @@ class FullDisk(unittest.TestCase):
         self.assertGreater(len(fetched["Records"]), 500_000, fetched)
         self.assertEqual(subprocess.run(["mount", "-o", "remount,size=128m", data], check=False).returncode, 0)
         until(lambda: broker.produce(topic, batch(timestamp=int(time.time() * 1000)))["ErrorCode"] == 0, "appends resume", 60)
+        self.assertEqual(broker.daemon.stop(), 0)
+
+    def test_offsets_are_committed_where_root_alone_has_room(self):
+        """D12: what the reserve left is there for a daemon that runs as root, though nobody else could write."""
+        broker, data = self.small_disk(ext4=True, **{"offsets.topic.num.partitions": 1})
+        topic, _ = broker.topic()
+        self.assertGreater(self.fill(broker, topic), 20)
+        self.assertEqual(os.statvfs(data).f_bavail, 0)
+        smaller = batch([(b"k", bytes(50_000))], int(time.time() * 1000))
+        until(lambda: broker.produce(topic, smaller)["ErrorCode"] == 56, "producers have got what is theirs")
+
+        def commit():
+            self.assertIn(broker.ask("FindCoordinator", 4, CoordinatorKeys=["g"])["Coordinators"][0]["ErrorCode"], (0, 15))
+            answer = broker.ask("OffsetCommit", 8, GroupId="g", Topics=[{"Name": topic, "Partitions": [{"PartitionIndex": 0, "CommittedOffset": 7, "CommittedMetadata": ""}]}])
+            return answer["Topics"][0]["Partitions"][0]["ErrorCode"] == 0
+
+        until(commit, "the offset is committed")
+        self.assertEqual(broker.produce(topic, smaller)["ErrorCode"], 56)
         self.assertEqual(broker.daemon.stop(), 0)
 
 
