@@ -24,6 +24,8 @@ public:
     Repairer(const RepairToolOptions& options, const io::Path& path) : options_(options), directory_(files_, clock_, path, storage::StorageOptions{}) {}
 
     Result<> run() {
+        TM_TRY(const auto properties, files_.status(at(storage::file_name::meta_properties)));
+        if (!properties) return Error{Errc::not_found, "no log directory: it has no meta.properties"};
         if (acts()) TM_TRYV(directory_.lock());
         TM_TRY(const auto entries, files_.list(directory_.path()));
         for (const auto& entry : entries) {

@@ -49,7 +49,8 @@ public:
     void find(const io::Path& path) {
         const auto properties = files_.status(io::join(path, storage::file_name::meta_properties));
         if (properties && *properties) find_in_log_directory(path);
-        else add_partition(path);
+        else if (has_segments(path)) add_partition(path);
+        else failed(path, {Errc::not_found, "neither a log directory (meta.properties) nor a partition's (a .log file)"});
     }
 
     int verify() {
@@ -90,6 +91,11 @@ private:
             if (parsed->partition.topic == storage::cluster_metadata_topic) continue;
             add_partition(io::join(path, entry.name));
         }
+    }
+
+    bool has_segments(const io::Path& path) const {
+        const auto entries = files_.list(path);
+        return entries && std::ranges::any_of(*entries, [](const auto& entry) { return storage::parse_file_name(entry.name).kind == storage::FileKind::log; });
     }
 
     void add_partition(const io::Path& path) {

@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -188,6 +189,14 @@ class Tool(unittest.TestCase):
         self.assertEqual(tool().returncode, 2)
         self.assertEqual(tool("dump", "/nonexistent").returncode, 2)
         self.assertEqual(tool("nonsense").returncode, 2)
+
+    def test_what_is_no_log_directory_is_not_found_to_be_in_order(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for command, why in (("verify",), "neither a log directory"), (("repair",), "no log directory"), (("repair", "--drop"), "no log directory"):
+                answer = tool(*command, directory)
+                self.assertEqual(answer.returncode, 1, command)
+                self.assertIn(why, answer.stderr)
+            self.assertEqual(os.listdir(directory), [])
 
 
 if __name__ == "__main__":
