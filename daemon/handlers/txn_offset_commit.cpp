@@ -33,6 +33,10 @@ TxnOffsetCommitResponse refusal_of(const TxnOffsetCommitRequest& request, ErrorC
 
 void commit(Broker& broker, const std::shared_ptr<Call>& call, const TxnOffsetCommitRequest& request, std::optional<storage::VerificationId> verification) {
     const auto version = call->version();
+    if (request.producer_id != no_producer_id && request.producer_epoch < 0) {   // unverified: nobody has looked at it
+        call->count(ErrorCode::unknown_server_error);
+        return call->finish(refusal_of(request, ErrorCode::unknown_server_error, version));
+    }
     broker.coordinators().groups().commit(request, version, verification,
                                           reply_to<TxnOffsetCommitResponse>(call, [request, version](ErrorCode code) { return refusal_of(request, code, version); }));
 }

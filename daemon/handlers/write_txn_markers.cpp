@@ -13,6 +13,12 @@ namespace tidemark::daemon::handlers {
 
 using protocol::WriteTxnMarkersResponse;
 
+namespace {
+
+bool is_of_a_producer(const protocol::WriteTxnMarkersRequest::WritableTxnMarker& marker) { return marker.producer_id >= 0 && marker.producer_epoch >= 0; }
+
+}  // namespace
+
 void write_txn_markers(Broker& broker, const std::shared_ptr<Call>& call) {
     const auto request = call->parse<protocol::WriteTxnMarkersRequest>();
     if (!request) return;
@@ -22,12 +28,14 @@ void write_txn_markers(Broker& broker, const std::shared_ptr<Call>& call) {
     // All places first: the coordinator's answers are written into them, maybe at once.
     WriteTxnMarkersResponse response;
     for (const auto& asked : request->markers) {
+        // Of nobody: what cannot be written has no other name in Kafka.
+        const auto unless_asked = is_of_a_producer(asked) ? ErrorCode::unknown_topic_or_partition : ErrorCode::unknown_server_error;
         auto& answer = response.markers.emplace_back();
         answer.producer_id = asked.producer_id;
         for (const auto& topic : asked.topics) {
             auto& partitions = answer.topics.emplace_back();
             partitions.name = topic.name;
-            for (const auto index : topic.partition_indexes) partitions.partitions.push_back({.partition_index = index, .error_code = ErrorCode::unknown_topic_or_partition});
+            for (const auto index : topic.partition_indexes) partitions.partitions.push_back({.partition_index = index, .error_code = unless_asked});
         }
     }
     const auto gather = coordinator::Gather<WriteTxnMarkersResponse>::make(std::move(response), [call](const WriteTxnMarkersResponse& whole) { call->finish(whole); });
@@ -41,7 +49,7 @@ void write_txn_markers(Broker& broker, const std::shared_ptr<Call>& call) {
                                          .commit = asked.transaction_result};
         for (auto& topic : answers[i].topics) {
             for (auto& partition : topic.partitions) {
-                if (!image->find({topic.name, partition.partition_index})) {
+                if (!is_of_a_producer(asked) || !image->find({topic.name, partition.partition_index})) {
                     call->count(partition.error_code);
                     continue;
                 }

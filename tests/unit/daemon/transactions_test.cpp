@@ -418,6 +418,32 @@ TEST_F(Transactions, AreSeenInTheProducersOfTheirPartition) {
     EXPECT_GE(ended.coordinator_epoch, 0);
 }
 
+TEST_F(Transactions, MarkersOfNobodyAreNotWritten) {
+    protocol::WriteTxnMarkersRequest request;
+    for (const auto& [id, epoch] : {std::pair{-1, 0}, {5, -1}, {5, -32768}, {-1, -1}}) {
+        request.markers.push_back({.producer_id = id, .producer_epoch = static_cast<ProducerEpoch>(epoch)});
+        for (const auto* topic : {"t", "__consumer_offsets"}) request.markers.back().topics.push_back({.name = topic, .partition_indexes = {0}});
+    }
+    for (const auto& marker : client.ask<protocol::WriteTxnMarkersResponse>(request, 1).markers) {
+        for (const auto& topic : marker.topics) EXPECT_EQ(topic.partitions.at(0).error_code, ErrorCode::unknown_server_error) << topic.name;
+    }
+    EXPECT_EQ(broker.log("t").log_end_offset(), Offset{0});
+}
+
+TEST_F(Transactions, OffsetsOfANegativeEpochAreNotWritten) {
+    daemon::Options unverified;
+    unverified.verify_transactions = false;   // so nobody looks at them before
+    broker.server().set_options(unverified);
+    protocol::TxnOffsetCommitRequest request{.transactional_id = "tx", .group_id = "g", .producer_id = 5, .producer_epoch = 0};
+    request.topics.push_back({.name = "t"});
+    request.topics.back().partitions.push_back({.partition_index = 0, .committed_offset = 7});
+    const auto commit = [&] { return client.ask<protocol::TxnOffsetCommitResponse>(request, 2).topics.at(0).partitions.at(0); };
+    until_not(ErrorCode::coordinator_load_in_progress, commit);
+    EXPECT_EQ(commit().error_code, ErrorCode::none);
+    request.producer_epoch = -1;
+    EXPECT_EQ(commit().error_code, ErrorCode::unknown_server_error);
+}
+
 TEST_F(Transactions, OfADeletedTopicComplete) {
     const auto producer = begin("tx");
     ASSERT_EQ(produce("tx", producer, 0, "a").error_code, ErrorCode::none);
