@@ -48,9 +48,13 @@ void TransactionCoordinator::init_producer_id(InitTransactions asked, Then<Produ
     if (asked.keep_prepared) return refuse(ErrorCode::unsupported_version);
     if (!asked.two_phase_commit && (asked.timeout_ms <= 0 || asked.timeout_ms > options_.timeout_ms_max)) return refuse(ErrorCode::invalid_transaction_timeout);
     const auto timeout_ms = asked.two_phase_commit ? timeout_never : asked.timeout_ms;
-    request<ProducerAnswer>(asked.id, std::move(then), [id = asked.id, timeout_ms, expected = asked.expected](TransactionMachine& machine, Context& context, Reply<ProducerAnswer> reply) {
-        machine.init_producer_id(context, id, timeout_ms, expected, std::move(reply));
-    });
+    const auto partition = runtime_.partition_of(asked.id);
+    if (!partition) return refuse(ErrorCode::not_coordinator);
+    const auto reply = [then = std::move(then)](Coded<ProducerAnswer> answer) { then(answer ? *std::move(answer) : ProducerAnswer{.error = coordinator_error(answer.error().code)}); };
+    // Not on the caller's thread: a new block of producer ids waits for the metadata log, and for whoever changes it just now.
+    runtime_.submit(*partition, [reply, id = asked.id, timeout_ms, expected = asked.expected](TransactionMachine& machine, Context& context) {
+        machine.init_producer_id(context, id, timeout_ms, expected, reply);
+    }, [reply](ErrorCode why) { reply(Failure{why}); });
 }
 
 void TransactionCoordinator::add_partitions(const std::string& id, const Producer& producer, std::set<TopicPartition> partitions, std::int16_t client_version, bool patient, Then<ErrorCode> then) {
