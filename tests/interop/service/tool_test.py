@@ -4,13 +4,16 @@ import glob
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
 import kafka_wire
-from messages import Wire
 from tidemarkd import Tidemarkd, program, until
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "wire"))
+from messages import Wire  # noqa: E402
 
 
 def tool(*arguments):
