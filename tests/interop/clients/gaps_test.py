@@ -23,7 +23,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "service"), os.path.join(HERE, "..", "w
 import kafka_wire  # noqa: E402
 from messages import Wire  # noqa: E402
 from tidemarkd import ROOT, Tidemarkd, program, until  # noqa: E402
-from transactions import Producer, batches_of, find_coordinator  # noqa: E402
+from transactions import Producer, find_coordinator  # noqa: E402
 
 SHARED = os.path.abspath(os.environ.get("TIDEMARK_SHARED", os.path.join(ROOT, "..", "shared")))
 CACHE = os.environ.get("KCT_CACHE", os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "kct"))
@@ -125,7 +125,7 @@ class Gaps(unittest.TestCase):
         while True:
             error, _, data = self.connection.fetch(topic, 0, offset)
             self.assertEqual(error, 0)
-            for base, offset, attributes, _, batch in batches_of(data):
+            for base, offset, attributes, _, batch in kafka_wire.batches_of(data):
                 count, = struct.unpack_from(">i", batch, 57)
                 shape.append((base, offset - 1, [count] if attributes & 0x20 else count))
             if not data:
