@@ -12,6 +12,9 @@ import os
 import struct
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "interop", "service"))
+import kafka_wire  # noqa: E402
+
 LOG_BYTES_MAX = 8192  # of a seed: small inputs are tried more often
 CHOICES = (0x00, 0xC1, 0xB2, 0x70)  # of record_fuzz: origin, codec, compaction, timestamp type
 
@@ -37,29 +40,18 @@ def payload(entry):
     return entry[17] & 7, magic, entry[at + 8 + max(key, 0):]
 
 
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-
-
 def values(entry):
     """The records' values of an uncompressed batch of format 2."""
     count, = struct.unpack_from(">i", entry, 57)
     at = 61
     for _ in range(count):
-        size, at = varint(entry, at)
+        size, at = kafka_wire.read_varint(entry, at)
         end = at + size
         at += 1                                  # attributes
         for _ in range(2):                       # timestamp and offset delta
-            _, at = varint(entry, at)
+            _, at = kafka_wire.read_varint(entry, at)
         for field in "key", "value":
-            size, at = varint(entry, at)
+            size, at = kafka_wire.read_varint(entry, at)
             if field == "value" and size > 0:
                 yield entry[at:at + size]
             at += max(size, 0)

@@ -36,9 +36,19 @@ std::unique_ptr<StateMachine> TransactionCoordinator::make_machine(std::int32_t 
 
 // --- requests ------------------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// Clients of this coordinator find in the answer why there is none.
+template <class Answer>
+Reply<Answer> reply_to(std::function<void(Answer)> then) {
+    return [then = std::move(then)](Coded<Answer> answer) { then(answer ? *std::move(answer) : Answer{.error = coordinator_error(answer.error().code)}); };
+}
+
+}  // namespace
+
 template <class Answer>
 void TransactionCoordinator::request(const std::string& id, Then<Answer> then, Operation<Answer> run) {
-    runtime_.request<Answer>(id, [then = std::move(then)](Coded<Answer> answer) { then(answer ? *std::move(answer) : Answer{.error = coordinator_error(answer.error().code)}); }, std::move(run));
+    runtime_.request<Answer>(id, reply_to(std::move(then)), std::move(run));
 }
 
 void TransactionCoordinator::init_producer_id(InitTransactions asked, Then<ProducerAnswer> then) {
@@ -50,7 +60,7 @@ void TransactionCoordinator::init_producer_id(InitTransactions asked, Then<Produ
     const auto timeout_ms = asked.two_phase_commit ? timeout_never : asked.timeout_ms;
     const auto partition = runtime_.partition_of(asked.id);
     if (!partition) return refuse(ErrorCode::not_coordinator);
-    const auto reply = [then = std::move(then)](Coded<ProducerAnswer> answer) { then(answer ? *std::move(answer) : ProducerAnswer{.error = coordinator_error(answer.error().code)}); };
+    const auto reply = reply_to(std::move(then));
     // Not on the caller's thread: a new block of producer ids waits for the metadata log, and for whoever changes it just now.
     runtime_.submit(*partition, [reply, id = asked.id, timeout_ms, expected = asked.expected](TransactionMachine& machine, Context& context) {
         machine.init_producer_id(context, id, timeout_ms, expected, reply);

@@ -9,6 +9,7 @@
 #include "storage/log_manager.h"
 #include "storage/recovery.h"
 #include "storage/verify.h"
+#include "tests/recovery/append.h"
 #include "tests/recovery/disks.h"
 #include "tests/support/storage_log.h"
 
@@ -453,17 +454,7 @@ TEST(FailingDisk, DuringRecovery) {
 TEST(FailingDisk, OneDirectoryFailsTheOtherServes) {
     const TopicPartition here{"here", 0}, there{"there", 0};
     const auto config = std::make_shared<LogConfig>(small_segments());
-    const auto append = [](Log& log) -> Result<> {
-        record::BatchBuilder builder;
-        builder.start({});
-        builder.append(Offset{0}, Timestamp{1'700'000'000'000}, as_bytes("k"), as_bytes("v"));
-        std::vector<std::byte> batch;
-        builder.finish(batch);
-        TM_TRYV(log.append(batch, {}));
-        Result<> durable;
-        log.when_durable(log.log_end_offset(), [&](Result<> done) { durable = std::move(done); });
-        return durable;
-    };
+    const auto append = [](Log& log) { return test::append_durably(log, Timestamp{1'700'000'000'000}, "k", "v"); };
     for (const auto fault : {io::Fault::io_error, io::Fault::no_space, io::Fault::short_write}) {
         for (int step = 0;; ++step) {
             SCOPED_TRACE("call " + std::to_string(step) + " fails, and all behind it");
