@@ -771,7 +771,9 @@ std::vector<Result<std::shared_ptr<Log>>> LogManager::create(const std::vector<N
     {
         MutexLock lock(s.mutex);
         std::map<const Directory*, std::size_t> counts;
-        for (const auto& [partition, log] : s.logs) ++counts[s.directory_of(*log)];
+        if (s.directories.size() > 1) {   // one needs no comparison
+            for (const auto& [partition, log] : s.logs) ++counts[s.directory_of(*log)];
+        }
         for (std::size_t i = 0; i < wanted.size(); ++i) {
             if (const auto found = s.logs.find(wanted[i].partition); found != s.logs.end()) {
                 made[i] = State::existing(found->second, wanted[i].topic_id);
